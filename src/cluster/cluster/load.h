@@ -13,13 +13,13 @@
 
 #include <stdint.h>
 
-#include "time/cost.h"
+#include "time/linear_cost.h"
 
 typedef struct load {
     unsigned n_in_flight, n_tokens_in_flight; /* calls, and their input that nothing has come back for */
     uint64_t sent_ns, moved_ns; /* a call last began there; it last gave something back, or was idle */
     uint64_t n_spilled;         /* calls that came here from another site (router.h) */
-    cost cost;                  /* of unary calls, by their tokens */
+    linear_cost cost;           /* of unary calls, by their tokens */
 } load;
 
 /* A call with an input of n_tokens begins. */

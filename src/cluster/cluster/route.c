@@ -19,7 +19,7 @@ static void add_cost(router_replica *ret, const replica *r, bool generates)
 {
     const Shoal__V1__Stats *s = r->stats;
     if (!generates) {
-        cost_line line = cost_line_of(&r->load.cost);
+        linear_cost_line line = linear_cost_line_of(&r->load.cost);
         ret->ms_per_call = line.fixed_ms;
         ret->ms_per_token = line.unit_ms;
         ret->reach = line.reach;

@@ -127,13 +127,13 @@ static bool was_lately(uint64_t then_ns, uint64_t now_ns)
 static batch_scene look_around(engine *e, size_t n_decode)
 {
     uint64_t now = clock_ns();
-    cost_line prefill = step_cost(&e->stats.prefill), decode = step_cost(&e->stats.decode);
+    linear_cost_line prefill = step_cost(&e->stats.prefill), decode = step_cost(&e->stats.decode);
     if (e->n_running > 1 || atomic_load(&e->queue.n) > 0) e->company_ns = now;
     return (batch_scene){
         .fixed_ms = prefill.fixed_ms,
         .token_ms = prefill.unit_ms,
         .beside_ms = e->beside_ms,
-        .decode_ms = cost_line_ms(decode, 1, (double)n_decode),
+        .decode_ms = linear_cost_line_ms(decode, 1, (double)n_decode),
         .left_ms = e->n_running > 1 ? left_ms(e, now) : 0,
         .others_here = was_lately(e->company_ns, now),
         .most = e->o.prefill_chunk,
@@ -244,7 +244,7 @@ static pace_kind kind_of(const engine_step *w)
 /* What tokens of a prompt add to a step that decodes. */
 static void learn_beside(engine *e, const engine_step *w, double step_ms)
 {
-    double without = cost_line_ms(step_cost(&e->stats.decode), 1, (double)w->n_decode);
+    double without = linear_cost_line_ms(step_cost(&e->stats.decode), 1, (double)w->n_decode);
     double each = (step_ms - without) / (double)w->n_prefill;
     if (without <= 0 || each <= 0) return;
     e->beside_ms = e->beside_ms > 0 ? e->beside_ms + BESIDE_WEIGHT * (each - e->beside_ms) : each;

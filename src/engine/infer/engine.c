@@ -358,7 +358,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
     size_t tokens = job_queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
     double fresh = (double)tokens * atomic_load(&e->stats.fresh_share);
     double n_steps = ceil(fresh / (double)e->max_tokens);
-    double need_ms = cost_line_least_ms(step_cost(&e->stats.prefill), n_steps, fresh);
+    double need_ms = linear_cost_line_least_ms(step_cost(&e->stats.prefill), n_steps, fresh);
     double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
     bool busy = e->queue.n + atomic_load(&e->stats.n_running) > 0;
     if (left_ms > need_ms || !busy || now_ns - e->accepted_ns >= PROBE_NS) return 0;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "time/cost.h"
+#include "time/linear_cost.h"
 #include "base/err.h"
 #include "compute/compute.h"
 #include "grammar/grammar.h"
@@ -263,8 +263,8 @@ typedef struct engine_stats {
     uint64_t n_drafted, n_accepted; /* guesses of tokens that were computed, and that came true */
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;
-    cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */
-    cost_line decode_cost;  /* of a step of nothing but decoding, by streams */
+    linear_cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */
+    linear_cost_line decode_cost;  /* of a step of nothing but decoding, by streams */
 } engine_stats;
 void engine_get_stats(const engine *e, engine_stats *ret); /* any thread */
 

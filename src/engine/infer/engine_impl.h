@@ -29,7 +29,7 @@
 #define ENC_BATCH_TOKENS 256
 
 typedef struct learnt_cost {
-    cost cost;                               /* engine thread */
+    linear_cost cost;                        /* engine thread */
     _Atomic double fixed_ms, unit_ms, reach; /* its line, for all threads */
 } learnt_cost;
 
@@ -170,7 +170,7 @@ team *step_team(engine *e, pace_kind k, size_t n_tokens);
 void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns);
 /* A step of this size (tokens of nothing but input; streams of nothing but decoding) took so long. */
 void step_learn(learnt_cost *c, size_t size, double took_ms);
-cost_line step_cost(const learnt_cost *c); /* any thread */
+linear_cost_line step_cost(const learnt_cost *c); /* any thread */
 /* A moving average of the last ten or so. */
 void step_average(_Atomic double *avg, double newest);
 /* When a job that asks for the cores now should have them: its batch's deadline, or soon. */

@@ -22,18 +22,18 @@ uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
 
 void step_learn(learnt_cost *c, size_t size, double took_ms)
 {
-    cost_learn(&c->cost, (double)size, took_ms, clock_ns());
-    cost_line l = cost_line_of(&c->cost);
+    linear_cost_learn(&c->cost, (double)size, took_ms, clock_ns());
+    linear_cost_line l = linear_cost_line_of(&c->cost);
     atomic_store_explicit(&c->fixed_ms, l.fixed_ms, memory_order_relaxed);
     atomic_store_explicit(&c->unit_ms, l.unit_ms, memory_order_relaxed);
     atomic_store_explicit(&c->reach, l.reach, memory_order_relaxed);
 }
 
-cost_line step_cost(const learnt_cost *c)
+linear_cost_line step_cost(const learnt_cost *c)
 {
-    return (cost_line){.fixed_ms = atomic_load_explicit(&c->fixed_ms, memory_order_relaxed),
-                       .unit_ms = atomic_load_explicit(&c->unit_ms, memory_order_relaxed),
-                       .reach = atomic_load_explicit(&c->reach, memory_order_relaxed)};
+    return (linear_cost_line){.fixed_ms = atomic_load_explicit(&c->fixed_ms, memory_order_relaxed),
+                              .unit_ms = atomic_load_explicit(&c->unit_ms, memory_order_relaxed),
+                              .reach = atomic_load_explicit(&c->reach, memory_order_relaxed)};
 }
 
 void step_average(_Atomic double *avg, double newest)

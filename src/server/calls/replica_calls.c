@@ -357,7 +357,8 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
 static void learn_cost(replica_call *c, uint64_t moved_ns)
 {
     uint64_t from = moved_ns > c->sent_ns ? moved_ns : c->sent_ns;
-    cost_learn(&c->r->load.cost, c->n_tokens, ms_since(c->b, from), c->b->env->now_ns(c->b->env->user));
+    linear_cost_learn(&c->r->load.cost, c->n_tokens, ms_since(c->b, from),
+                      c->b->env->now_ns(c->b->env->user));
 }
 
 /* A worker's own statuses are those of proto/worker.proto; the others come of the link. */

@@ -1,5 +1,5 @@
-/* cost.c: the line of least squares, with a memory that fades by samples and by time. */
-#include "time/cost.h"
+/* linear_cost.c: the line of least squares, with a memory that fades by samples and by time. */
+#include "time/linear_cost.h"
 
 #include <math.h>
 
@@ -8,7 +8,7 @@
 #define ALIKE_VAR 0.01 /* sizes that vary less than this (relative, squared) do not say what a unit costs */
 #define REACH     8    /* a line is believed up to so many times the sizes it was learnt from */
 
-void cost_learn(cost *c, double size, double ms, uint64_t now_ns)
+void linear_cost_learn(linear_cost *c, double size, double ms, uint64_t now_ns)
 {
     double age_s = now_ns > c->seen_ns ? (double)(now_ns - c->seen_ns) / 1e9 : 0;
     double keep = KEEP * exp2(-age_s / HALF_S);
@@ -22,24 +22,24 @@ void cost_learn(cost *c, double size, double ms, uint64_t now_ns)
 
 /* Between "all is fixed" and "all is by size"; the line goes through the middle of the samples in any case.
  */
-cost_line cost_line_of(const cost *c)
+linear_cost_line linear_cost_line_of(const linear_cost *c)
 {
-    if (c->n <= 0) return (cost_line){0};
+    if (c->n <= 0) return (linear_cost_line){0};
     double var = c->n * c->xx - c->x * c->x;
     double most = c->x > 0 ? c->y / c->x : 0;
     double slope = var > ALIKE_VAR * c->x * c->x ? (c->n * c->xy - c->x * c->y) / var : most;
     slope = slope < 0 ? 0 : slope > most ? most : slope;
-    return (cost_line){.fixed_ms = fmax(0, (c->y - slope * c->x) / c->n),
-                       .unit_ms = slope,
-                       .reach = REACH * sqrt(c->xx / c->n)};
+    return (linear_cost_line){.fixed_ms = fmax(0, (c->y - slope * c->x) / c->n),
+                              .unit_ms = slope,
+                              .reach = REACH * sqrt(c->xx / c->n)};
 }
 
-double cost_line_ms(cost_line l, double n, double size)
+double linear_cost_line_ms(linear_cost_line l, double n, double size)
 {
     return l.fixed_ms * n + l.unit_ms * size;
 }
 
-double cost_line_least_ms(cost_line l, double n, double size)
+double linear_cost_line_least_ms(linear_cost_line l, double n, double size)
 {
-    return cost_line_ms(l, n, fmin(size, n * l.reach));
+    return linear_cost_line_ms(l, n, fmin(size, n * l.reach));
 }
