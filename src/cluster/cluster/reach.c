@@ -9,7 +9,7 @@
 #define RELAY "relay:"
 
 /* A machine that lost its power closes nothing. Its replicas get no new calls after half a second, and calls
- * move to others after a second (contact.c); what could go nowhere else ends with the link. */
+ * move to others after a second (health_poller.c); what could go nowhere else ends with the link. */
 enum {
     FAR_CONNECT_MS = 3000, /* else a machine that returns is found late */
     FAR_SILENCE_MS = 1000,

@@ -47,7 +47,7 @@ int registry_set_site(registry *g, const char *site, const router_spill *spill, 
     free(g->site);
     g->site = copy;
     g->spill = *spill;
-    for (size_t i = 0; i < g->n; i++) registry_sort(g->contacts[i]);
+    for (size_t i = 0; i < g->n; i++) registry_sort(g->pollers[i]);
     return 0;
 }
 
@@ -81,13 +81,13 @@ bool registry_is_away(const registry *g, const replica *r)
 
 replica *replica_ref(replica *r)
 {
-    ((contact *)r)->n_refs++;
+    ((health_poller *)r)->n_refs++;
     return r;
 }
 
 void replica_unref(replica *r)
 {
-    contact *l = (contact *)r;
+    health_poller *l = (health_poller *)r;
     if (!l) return;
     assert(l->n_refs > 0);
     if (--l->n_refs > 0) return;
@@ -97,19 +97,19 @@ void replica_unref(replica *r)
     g->e.timer_start(g->bury, 0);
 }
 
-static void contact_done(contact *l)
+static void health_poller_done(health_poller *l)
 {
     node_unref(l->node);
-    contact_free(l);
+    health_poller_free(l);
 }
 
 static void bury(void *arg)
 {
     registry *g = arg;
     while (g->dead) {
-        contact *l = g->dead;
+        health_poller *l = g->dead;
         g->dead = l->next_dead;
-        contact_done(l);
+        health_poller_done(l);
     }
 }
 
@@ -135,9 +135,9 @@ static bool reserve_model(registry *g)
 
 static bool reserve_replica(registry *g, model_set *s)
 {
-    contact **all = with_room(g->contacts, g->n, &g->cap);
+    health_poller **all = with_room(g->pollers, g->n, &g->cap);
     replica **p = with_room(s->replicas, s->view.n, &s->cap);
-    if (all) g->contacts = all;
+    if (all) g->pollers = all;
     if (p) s->view.replicas = s->replicas = p;
     return all && p;
 }
@@ -182,21 +182,21 @@ static void set_swap(model_set *s, size_t a, size_t b)
     replica *ra = s->replicas[a], *rb = s->replicas[b];
     s->replicas[a] = rb;
     s->replicas[b] = ra;
-    ((contact *)rb)->at = a;
-    ((contact *)ra)->at = b;
+    ((health_poller *)rb)->at = a;
+    ((health_poller *)ra)->at = b;
 }
 
 /* A set has three parts, in this order; one is moved over the boundary between two of them by changing places
  * with its neighbour there. */
 typedef enum part { HERE, AWAY, REST } part;
 
-static part part_of(const contact *l)
+static part part_of(const health_poller *l)
 {
     const replica_set *v = &l->set->view;
     return l->at < v->n_ready - v->n_away ? HERE : l->at < v->n_ready ? AWAY : REST;
 }
 
-static void move_back(contact *l)
+static void move_back(health_poller *l)
 {
     model_set *s = l->set;
     if (part_of(l) == HERE) {
@@ -208,7 +208,7 @@ static void move_back(contact *l)
     }
 }
 
-static void move_forward(contact *l)
+static void move_forward(health_poller *l)
 {
     model_set *s = l->set;
     if (part_of(l) == REST) {
@@ -220,7 +220,7 @@ static void move_forward(contact *l)
     }
 }
 
-static void move_to(contact *l, part to)
+static void move_to(health_poller *l, part to)
 {
     while (part_of(l) < to) move_back(l);
     while (part_of(l) > to) move_forward(l);
@@ -232,13 +232,13 @@ static bool lacks_one(const model_set *s)
     return s->n_answering < s->n_serving || s->n_answering == 0;
 }
 
-static part place_of(const contact *l)
+static part place_of(const health_poller *l)
 {
     bool takes = l->r.state == REPLICA_READY && !l->r.silent && (!l->r.standby || l->r.stands_in);
     return !takes ? REST : registry_is_away(l->g, &l->r) ? AWAY : HERE;
 }
 
-static void count(contact *l, bool serves, bool answers)
+static void count(health_poller *l, bool serves, bool answers)
 {
     model_set *s = l->set;
     s->n_serving += (size_t)serves - (size_t)l->serves;
@@ -248,24 +248,24 @@ static void count(contact *l, bool serves, bool answers)
 }
 
 /* A standby that is to begin or to end taking calls; NULL: there is none. */
-static contact *misplaced_standby(const model_set *s)
+static health_poller *misplaced_standby(const model_set *s)
 {
     for (size_t i = 0; i < s->view.n; i++)
         if (s->replicas[i]->standby && s->replicas[i]->stands_in != lacks_one(s))
-            return (contact *)s->replicas[i];
+            return (health_poller *)s->replicas[i];
     return NULL;
 }
 
 static void sort_standbys(model_set *s)
 {
     if (s->n_serving == s->view.n) return;
-    for (contact *l; (l = misplaced_standby(s));) {
+    for (health_poller *l; (l = misplaced_standby(s));) {
         l->r.stands_in = !l->r.stands_in;
         move_to(l, place_of(l));
     }
 }
 
-void registry_sort(contact *l)
+void registry_sort(health_poller *l)
 {
     model_set *s = l->set;
     if (!s) return;
@@ -276,7 +276,7 @@ void registry_sort(contact *l)
     if (lacks_one(s) != lacked) sort_standbys(s);
 }
 
-static void set_remove(contact *l)
+static void set_remove(health_poller *l)
 {
     model_set *s = l->set;
     move_to(l, REST);
@@ -342,14 +342,14 @@ const replica_set *registry_model_at(const registry *g, size_t i)
 
 /* ---- the list and the ids ------------------------------------------------------------------------ */
 
-int registry_insert(registry *g, contact *l, shoal_err *err)
+int registry_insert(registry *g, health_poller *l, shoal_err *err)
 {
     model_set *s = obtain_set(g, l->r.model);
     if (!s || !reserve_replica(g, s) || !strmap_put(&g->by_id, l->r.id, l)) {
         if (s) set_release(g, s);
         return err_nomem(err);
     }
-    g->contacts[g->n++] = l;
+    g->pollers[g->n++] = l;
     l->set = s;
     l->at = s->view.n++;
     s->replicas[l->at] = &l->r;
@@ -357,14 +357,14 @@ int registry_insert(registry *g, contact *l, shoal_err *err)
     return 0;
 }
 
-void registry_remove(registry *g, contact *l)
+void registry_remove(registry *g, health_poller *l)
 {
     size_t i = 0;
-    while (g->contacts[i] != l) i++;
-    memmove(&g->contacts[i], &g->contacts[i + 1], (--g->n - i) * sizeof *g->contacts);
+    while (g->pollers[i] != l) i++;
+    memmove(&g->pollers[i], &g->pollers[i + 1], (--g->n - i) * sizeof *g->pollers);
     if (strmap_get(&g->by_id, l->r.id) == l) strmap_take(&g->by_id, l->r.id); /* its successor may be in */
     set_remove(l);
-    contact_leave(l);
+    health_poller_leave(l);
     registry_tell(g, &(registry_event){.what = REGISTRY_DROP, .replica = &l->r});
     replica_unref(&l->r);
 }
@@ -386,7 +386,7 @@ size_t registry_count(const registry *g)
 
 replica *registry_at(const registry *g, size_t i)
 {
-    return &g->contacts[i]->r;
+    return &g->pollers[i]->r;
 }
 
 bool registry_is_missing(const replica_set *s)
@@ -431,7 +431,7 @@ bool registry_all_ready(const registry *g)
     for (size_t i = 0; i < g->n_models; i++)
         if (registry_is_missing(&g->models[i]->view)) return false;
     for (size_t i = 0; i < g->n; i++) {
-        const replica *r = &g->contacts[i]->r;
+        const replica *r = &g->pollers[i]->r;
         if (!r->guest && r->state != REPLICA_READY && strcmp(r->source, "agent") == 0) return false;
     }
     return true;
@@ -507,7 +507,7 @@ void registry_free(registry *g)
 {
     if (!g) return;
     bury(g);
-    for (size_t i = 0; i < g->n; i++) contact_done(g->contacts[i]);
+    for (size_t i = 0; i < g->n; i++) health_poller_done(g->pollers[i]);
     for (size_t i = 0; i < g->n_models; i++) set_free(g->models[i]);
     for (listener *l = g->listeners, *next; l; l = next) {
         next = l->next;
@@ -517,7 +517,7 @@ void registry_free(registry *g)
     strmap_done(&g->by_id);
     strmap_done(&g->by_model);
     g->e.timer_free(g->bury);
-    free(g->contacts);
+    free(g->pollers);
     free(g->models);
     free(g->site);
     free(g);

@@ -1,11 +1,11 @@
-/* registry_impl.h: what registry.c, source.c and contact.c share, and nobody else sees. */
+/* registry_impl.h: what registry.c, source.c and health_poller.c share, and nobody else sees. */
 #ifndef CLUSTER_REGISTRY_IMPL_H
 #define CLUSTER_REGISTRY_IMPL_H
 
 #include "base/strmap.h"
 #include "cluster/registry.h"
 
-typedef struct contact contact;
+typedef struct health_poller health_poller;
 
 /* A node's facts change under the replicas that point to them; it goes with the last of these. */
 typedef struct node_entry {
@@ -27,8 +27,8 @@ typedef struct model_set {
     char absent[400];
 } model_set;
 
-/* A replica and what keeps it in touch with its worker (contact.c). */
-struct contact {
+/* A replica and what keeps it in touch with its worker (health_poller.c). */
+struct health_poller {
     replica r; /* first: pointers to it are handed out */
     registry *g;
     source *owner;
@@ -38,7 +38,7 @@ struct contact {
     bool serves, answers; /* as it is counted in the set */
     node_entry *node;
     unsigned n_refs; /* the index's, and those of calls */
-    contact *next_dead;
+    health_poller *next_dead;
     char *strings;  /* id, model, address */
     bool uncounted; /* its source knows no generations: each connection is a life */
     bool wanted;    /* a process is there, or shall be looked for */
@@ -72,16 +72,16 @@ struct registry {
     char *site; /* NULL: none */
     router_spill spill;
     double watts;
-    contact **contacts; /* in the order in which they came */
+    health_poller **pollers; /* in the order in which they came */
     size_t n, cap;
     model_set **models;
     size_t n_models, models_cap;
     strmap by_id, by_model, nodes;
     source *sources;
     listener *listeners;
-    uint64_t n_lives;   /* numbers given */
-    unsigned n_telling; /* deep in callbacks */
-    contact *dead;      /* freed by the timer: nobody's callback is on the stack then */
+    uint64_t n_lives;    /* numbers given */
+    unsigned n_telling;  /* deep in callbacks */
+    health_poller *dead; /* freed by the timer: nobody's callback is on the stack then */
     env_timer *bury;
 };
 
@@ -89,23 +89,23 @@ uint64_t registry_now(const registry *g);
 uint64_t registry_listening_ns(const registry *g);
 void registry_tell(registry *g, const registry_event *e);
 /* Put it where calls find it, or where they do not, after its state, silence, site or part has changed. */
-void registry_sort(contact *l);
+void registry_sort(health_poller *l);
 
 /* Into the indexes, and out of them with the index's reference. Insertion takes the reference, and tells
  * nobody. */
-int registry_insert(registry *g, contact *l, shoal_err *err);
-void registry_remove(registry *g, contact *l);
+int registry_insert(registry *g, health_poller *l, shoal_err *err);
+void registry_remove(registry *g, health_poller *l);
 
 /* source.c */
 void node_unref(node_entry *n); /* accepts NULL */
 void registry_free_sources(registry *g);
 
-/* contact.c. A new one is in no index, and has one reference. */
-contact *contact_new(registry *g, const member *m);
-void contact_free(contact *l);
+/* health_poller.c. A new one is in no index, and has one reference. */
+health_poller *health_poller_new(registry *g, const member *m);
+void health_poller_free(health_poller *l);
 /* What its source says now; from here on it is looked for, or left alone. */
-void contact_hear(contact *l, const member *m);
+void health_poller_hear(health_poller *l, const member *m);
 /* No source knows it: no more polls, no more news of it. Calls that run there go on. */
-void contact_leave(contact *l);
+void health_poller_leave(health_poller *l);
 
 #endif

@@ -36,7 +36,7 @@ static source *other_of(const source *s, uint32_t said)
     return other;
 }
 
-static void set_owner(contact *l, source *s)
+static void set_owner(health_poller *l, source *s)
 {
     l->owner = s;
     l->r.process.is_at_work = NULL; /* the other one's, who may free its worker; the new one says its own */
@@ -46,7 +46,7 @@ static void set_owner(contact *l, source *s)
 }
 
 /* Its owner says no more of it. */
-static void give_up(contact *l)
+static void give_up(health_poller *l)
 {
     source *next = other_of(l->owner, l->said);
     l->said &= ~l->owner->bit;
@@ -57,10 +57,10 @@ static void give_up(contact *l)
 }
 
 /* Any of its replicas; callbacks may have dropped the others. */
-static contact *any_of(const registry *g, const source *s)
+static health_poller *any_of(const registry *g, const source *s)
 {
     for (size_t i = g->n; i-- > 0;)
-        if (g->contacts[i]->owner == s) return g->contacts[i];
+        if (g->pollers[i]->owner == s) return g->pollers[i];
     return NULL;
 }
 
@@ -77,9 +77,9 @@ void source_close(source *s)
     if (!s) return;
     registry *g = s->g;
     size_t pos = 0;
-    for (contact *l; (l = any_of(g, s));) give_up(l);
+    for (health_poller *l; (l = any_of(g, s));) give_up(l);
     for (node_entry *n; (n = any_node_of(g, s));) source_drop_node(s, n->name);
-    for (size_t i = 0; i < g->n; i++) g->contacts[i]->said &= ~s->bit;
+    for (size_t i = 0; i < g->n; i++) g->pollers[i]->said &= ~s->bit;
     for (node_entry *n; (n = strmap_next(&g->nodes, &pos));) n->said &= ~s->bit;
     source **at = &g->sources;
     while (*at != s) at = &(*at)->next;
@@ -169,7 +169,7 @@ static node_entry *node_entry_new(registry *g, const char *name)
 static void sort_all_on(registry *g, const node_entry *n)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (g->contacts[i]->node == n) registry_sort(g->contacts[i]);
+        if (g->pollers[i]->node == n) registry_sort(g->pollers[i]);
 }
 
 static bool same_site(const node *a, const node *b)
@@ -218,10 +218,10 @@ const node *registry_next_node(const registry *g, size_t *at)
 }
 
 /* owner NULL: whosever. */
-static contact *any_on(const registry *g, const node_entry *n, const source *owner)
+static health_poller *any_on(const registry *g, const node_entry *n, const source *owner)
 {
     for (size_t i = g->n; i-- > 0;)
-        if (g->contacts[i]->node == n && (!owner || g->contacts[i]->owner == owner)) return g->contacts[i];
+        if (g->pollers[i]->node == n && (!owner || g->pollers[i]->owner == owner)) return g->pollers[i];
     return NULL;
 }
 
@@ -232,7 +232,7 @@ void source_drop_node(source *s, const char *name)
     if (!n) return;
     n->n_refs++; /* listeners may drop it */
     n->said &= ~s->bit;
-    for (contact *l; (l = any_on(g, n, s));) give_up(l);
+    for (health_poller *l; (l = any_on(g, n, s));) give_up(l);
     source *next = other_of(s, n->said);
     if (n->owner == s && next) {
         n->owner = next;
@@ -240,7 +240,7 @@ void source_drop_node(source *s, const char *name)
     } else if (n->owner == s) {
         strmap_take(&g->nodes, n->name);
         n->owner = NULL;
-        for (contact *l; (l = any_on(g, n, NULL));) registry_remove(g, l);
+        for (health_poller *l; (l = any_on(g, n, NULL));) registry_remove(g, l);
         registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .name = n->name});
         node_unref(n);
     }
@@ -249,7 +249,7 @@ void source_drop_node(source *s, const char *name)
 
 /* ---- members ------------------------------------------------------------------------------------- */
 
-static void set_node(contact *l, const member *m)
+static void set_node(health_poller *l, const member *m)
 {
     node_entry *n = m->node ? strmap_get(&l->g->nodes, m->node) : NULL;
     if (n) n->n_refs++;
@@ -260,14 +260,14 @@ static void set_node(contact *l, const member *m)
 }
 
 /* One that comes back elsewhere is another replica; what this gateway learnt of it goes with it. */
-static int add(source *s, const member *m, contact *before, shoal_err *err)
+static int add(source *s, const member *m, health_poller *before, shoal_err *err)
 {
     registry *g = s->g;
-    contact *l = contact_new(g, m);
+    health_poller *l = health_poller_new(g, m);
     if (!l) return err_nomem(err);
     int rc = registry_insert(g, l, err);
     if (rc != 0) {
-        contact_free(l);
+        health_poller_free(l);
         return rc;
     }
     l->owner = s;
@@ -280,7 +280,7 @@ static int add(source *s, const member *m, contact *before, shoal_err *err)
         registry_remove(g, before);
     }
     if (!l->r.dropped) registry_tell(g, &(registry_event){.what = REGISTRY_ADD, .replica = &l->r});
-    if (!l->r.dropped) contact_hear(l, m);
+    if (!l->r.dropped) health_poller_hear(l, m);
     replica_unref(&l->r);
     return 0;
 }
@@ -292,24 +292,24 @@ static int check(const member *m, shoal_err *err)
 }
 
 /* Sources may know of one replica; a machine that is called as a model here takes none of its replicas. */
-static bool is_on(const contact *l, const char *node)
+static bool is_on(const health_poller *l, const char *node)
 {
     return l->r.node ? node && strcmp(l->r.node->name, node) == 0 : !node;
 }
 
-static bool speaks_for(const source *s, const contact *l)
+static bool speaks_for(const source *s, const health_poller *l)
 {
     return l->node && l->node->owner == s;
 }
 
-static void take(source *s, contact *l, const member *m)
+static void take(source *s, health_poller *l, const member *m)
 {
     bool was_anothers = l->owner != s;
     replica_ref(&l->r); /* listeners may drop it */
     l->uncounted = m->generation == 0;
     set_node(l, m);
     if (was_anothers) set_owner(l, s);
-    if (!l->r.dropped) contact_hear(l, m);
+    if (!l->r.dropped) health_poller_hear(l, m);
     replica_unref(&l->r);
 }
 
@@ -317,7 +317,7 @@ int source_put(source *s, const member *m, shoal_err *err)
 {
     int rc = check(m, err);
     if (rc != 0) return rc;
-    contact *l = strmap_get(&s->g->by_id, m->id);
+    health_poller *l = strmap_get(&s->g->by_id, m->id);
     if (!l) return add(s, m, NULL, err);
     if (l->owner != s && !is_on(l, m->node))
         return err_set(err, SHOAL_EINVALID, "%s is another machine's", m->id);
@@ -332,7 +332,7 @@ int source_put(source *s, const member *m, shoal_err *err)
 
 void source_drop(source *s, const char *id, uint64_t generation)
 {
-    contact *l = strmap_get(&s->g->by_id, id);
+    health_poller *l = strmap_get(&s->g->by_id, id);
     if (l && l->owner != s) l->said &= ~s->bit;
     if (!l || l->owner != s || (!l->uncounted && generation < l->r.generation)) return;
     give_up(l);

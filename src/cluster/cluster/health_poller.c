@@ -1,4 +1,4 @@
-/* contact.c: keeping in touch with one worker: connect, ask what it is, poll its load, notice its silence. */
+/* health_poller.c: keeping in touch with one worker: connect, ask what it is, poll its load, notice its silence. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,25 +31,25 @@ enum {
     WIDTH_MAX = 4096,
 };
 
-static void start_timer(contact *l, uint64_t ms)
+static void start_timer(health_poller *l, uint64_t ms)
 {
     l->g->e.timer_start(l->timer, ms);
 }
 
-static double ms_since(const contact *l, uint64_t start_ns)
+static double ms_since(const health_poller *l, uint64_t start_ns)
 {
     return (double)(registry_now(l->g) - start_ns) / 1e6;
 }
 
 /* How long the poll is unanswered, while we could have heard an answer. */
-static double owed_ms(const contact *l)
+static double owed_ms(const health_poller *l)
 {
     return (double)(registry_listening_ns(l->g) - l->asked_ns) / 1e6;
 }
 
 /* ---- states ------------------------------------------------------------------------------------ */
 
-static void set_state(contact *l, replica_state s, const char *reason)
+static void set_state(health_poller *l, replica_state s, const char *reason)
 {
     if (!reason) reason = "";
     if (l->r.dropped || (l->r.state == s && strcmp(l->r.reason, reason) == 0)) return;
@@ -64,20 +64,20 @@ static void set_state(contact *l, replica_state s, const char *reason)
     registry_tell(l->g, &(registry_event){.what = REGISTRY_CHANGE, .replica = &l->r});
 }
 
-static void set_generation(contact *l, uint64_t generation)
+static void set_generation(health_poller *l, uint64_t generation)
 {
     l->r.generation = generation;
     l->r.life = ++l->g->n_lives;
     l->r.pages = rng_mix(l->r.name ^ rng_mix(generation)) | 1;
 }
 
-static void set_silent(contact *l, bool silent)
+static void set_silent(health_poller *l, bool silent)
 {
     l->r.silent = silent;
     registry_sort(l);
 }
 
-static void retry_later(contact *l)
+static void retry_later(health_poller *l)
 {
     if (!l->wanted) return;
     start_timer(l, l->retry_ms);
@@ -141,7 +141,7 @@ static bool settle_identity(Shoal__V1__ModelInfo *m)
 
 static void described(void *user, const uint8_t *msg, size_t n)
 {
-    contact *l = user;
+    health_poller *l = user;
     Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
     bool sense = info && makes_sense(info);
     if (info && !sense) LOG(LOG_WARN, "registry", "describes_nonsense", LOG_S("replica", l->r.id));
@@ -155,7 +155,7 @@ static void described(void *user, const uint8_t *msg, size_t n)
 
 static void describe_ended(void *user, grpc_status status, const char *message)
 {
-    contact *l = user;
+    health_poller *l = user;
     l->describing = NULL;
     if (status == GRPC_OK && l->r.info && l->wanted) {
         l->retry_ms = RETRY_MIN_MS;
@@ -170,7 +170,7 @@ static void describe_ended(void *user, grpc_status status, const char *message)
     retry_later(l);
 }
 
-static void describe(contact *l)
+static void describe(health_poller *l)
 {
     if (l->describing) return;
     grpc_client_events ev = {.user = l, .message = described, .end = describe_ended};
@@ -183,13 +183,13 @@ static void describe(contact *l)
 
 static void connected(void *user)
 {
-    contact *l = user;
+    health_poller *l = user;
     if (l->wanted) describe(l);
 }
 
 static void disconnected(void *user, const char *why)
 {
-    contact *l = user;
+    health_poller *l = user;
     if (l->r.state == REPLICA_READY) {
         l->retry_ms = RETRY_MIN_MS;
         if (l->uncounted) set_generation(l, l->r.generation + 1);
@@ -198,7 +198,7 @@ static void disconnected(void *user, const char *why)
     retry_later(l);
 }
 
-static void open_channel(contact *l)
+static void open_channel(health_poller *l)
 {
     grpc_channel_events ev = {.user = l, .connected = connected, .disconnected = disconnected};
     shoal_err err;
@@ -211,7 +211,7 @@ static void open_channel(contact *l)
     }
 }
 
-static void retry_now(contact *l)
+static void retry_now(health_poller *l)
 {
     if (!l->r.channel)
         open_channel(l);
@@ -224,7 +224,7 @@ static void retry_now(contact *l)
 /* ---- stats ------------------------------------------------------------------------------------- */
 
 /* Where no agent watches its process nobody ends it, and it is asked again. */
-static void give_up(contact *l, const char *why)
+static void give_up(health_poller *l, const char *why)
 {
     if (l->polling) l->g->how.cancel(l->polling);
     l->polling = NULL;
@@ -233,7 +233,7 @@ static void give_up(contact *l, const char *why)
 }
 
 /* What it says of its own waiting: the only view of a worker on another machine. */
-static void note_starved(contact *l, const Shoal__V1__Stats *now)
+static void note_starved(health_poller *l, const Shoal__V1__Stats *now)
 {
     const Shoal__V1__Stats *before = l->r.stats;
     uint64_t at = registry_now(l->g), passed_ms = (at - l->heard_ns) / 1000000;
@@ -245,7 +245,7 @@ static void note_starved(contact *l, const Shoal__V1__Stats *now)
 
 /* An answer can be late for many reasons and early for none: the shortest way counts, and a way that has
  * become longer is believed bit by bit. */
-static void learn_rtt(contact *l)
+static void learn_rtt(health_poller *l)
 {
     double ms = ms_since(l, l->polled_ns), known = l->r.rtt_ms;
     l->r.rtt_ms = known == 0 || ms < known ? ms : known + (ms - known) / 16;
@@ -253,7 +253,7 @@ static void learn_rtt(contact *l)
 
 static void polled(void *user, const uint8_t *msg, size_t n)
 {
-    contact *l = user;
+    health_poller *l = user;
     Shoal__V1__Stats *s = shoal__v1__stats__unpack(NULL, n, msg);
     if (!s) return;
     note_starved(l, s);
@@ -264,7 +264,7 @@ static void polled(void *user, const uint8_t *msg, size_t n)
 }
 
 /* Until the next poll, counted from the last. */
-static uint64_t poll_in_ms(const contact *l)
+static uint64_t poll_in_ms(const health_poller *l)
 {
     double every = l->g->n > POLL_MS ? (double)l->g->n : POLL_MS, past = ms_since(l, l->polled_ns);
     return past < every ? (uint64_t)(every - past) : 0;
@@ -272,12 +272,12 @@ static uint64_t poll_in_ms(const contact *l)
 
 static void poll_ended(void *user, grpc_status status, const char *message)
 {
-    contact *l = user;
+    health_poller *l = user;
     l->polling = NULL;
     if (l->r.state == REPLICA_READY) start_timer(l, poll_in_ms(l));
 }
 
-static void poll(contact *l)
+static void poll(health_poller *l)
 {
     grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
     l->polled_ns = registry_now(l->g);
@@ -286,7 +286,7 @@ static void poll(contact *l)
 }
 
 /* No answer can be chance, or one long turn of its loop: it gets no new calls until it answers. */
-static void note_silence(contact *l)
+static void note_silence(health_poller *l)
 {
     set_silent(l, true);
     LOG(LOG_INFO, "registry", "worker_silent", LOG_S("replica", l->r.id), LOG_I("pid", l->r.process.pid));
@@ -294,13 +294,13 @@ static void note_silence(contact *l)
 
 bool replica_is_at_work(const replica *r)
 {
-    const contact *l = (const contact *)r;
+    const health_poller *l = (const health_poller *)r;
     if (r->process.is_at_work) return r->process.is_at_work(r->process.worker);
     return registry_now(l->g) < r->starved_until_ns;
 }
 
 /* It owes an answer. */
-static void look(contact *l)
+static void look(health_poller *l)
 {
     double past = owed_ms(l);
     start_timer(l, l->r.silent || past >= MISSED_MS ? LOOK_MS : (uint64_t)(MISSED_MS - past) + 1);
@@ -315,7 +315,7 @@ static void look(contact *l)
  * our own loop was late, is no silence of the worker. */
 static void due(void *arg)
 {
-    contact *l = arg;
+    health_poller *l = arg;
     if (l->r.state != REPLICA_READY) {
         retry_now(l);
     } else if (!l->polling) {
@@ -333,7 +333,7 @@ static void due(void *arg)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-static bool copy_strings(contact *l, const member *m)
+static bool copy_strings(health_poller *l, const member *m)
 {
     size_t id = strlen(m->id) + 1, model = strlen(m->model) + 1, address = strlen(m->address) + 1;
     l->strings = malloc(id + model + address);
@@ -344,9 +344,9 @@ static bool copy_strings(contact *l, const member *m)
     return true;
 }
 
-contact *contact_new(registry *g, const member *m)
+health_poller *health_poller_new(registry *g, const member *m)
 {
-    contact *l = calloc(1, sizeof *l);
+    health_poller *l = calloc(1, sizeof *l);
     if (!l) return NULL;
     l->g = g;
     l->n_refs = 1;
@@ -355,11 +355,11 @@ contact *contact_new(registry *g, const member *m)
     set_generation(l, m->generation ? m->generation : 1);
     l->timer = g->e.timer_new(g->e.user, due, l);
     if (l->timer && copy_strings(l, m)) return l;
-    contact_free(l);
+    health_poller_free(l);
     return NULL;
 }
 
-void contact_free(contact *l)
+void health_poller_free(health_poller *l)
 {
     if (!l) return;
     registry *g = l->g;
@@ -379,7 +379,7 @@ static bool is_there(replica_state s)
 }
 
 /* A process is there that was not, or not so: look for it. */
-static void begin_life(contact *l, const member *m)
+static void begin_life(health_poller *l, const member *m)
 {
     set_silent(l, false);
     set_state(l, m->state == REPLICA_DRAINING ? REPLICA_DRAINING : REPLICA_STARTING, m->reason);
@@ -389,7 +389,7 @@ static void begin_life(contact *l, const member *m)
 }
 
 /* One that stood by is asked from now on, or the other way round. */
-static void set_standby(contact *l, bool standby)
+static void set_standby(health_poller *l, bool standby)
 {
     if (l->r.standby == standby) return;
     l->r.standby = standby;
@@ -397,7 +397,7 @@ static void set_standby(contact *l, bool standby)
     registry_tell(l->g, &(registry_event){.what = REGISTRY_CHANGE, .replica = &l->r});
 }
 
-void contact_hear(contact *l, const member *m)
+void health_poller_hear(health_poller *l, const member *m)
 {
     bool drains = m->state == REPLICA_DRAINING, was_there = l->wanted;
     bool same_life = m->generation <= l->r.generation;
@@ -417,7 +417,7 @@ void contact_hear(contact *l, const member *m)
     set_state(l, m->state, m->reason);
 }
 
-void contact_leave(contact *l)
+void health_poller_leave(health_poller *l)
 {
     registry *g = l->g;
     l->wanted = false;
