@@ -33,7 +33,7 @@ const env *registry_env(const registry *g)
     return &g->e;
 }
 
-const reach *registry_reach(const registry *g)
+const connector *registry_connector(const registry *g)
 {
     return &g->how;
 }
@@ -481,7 +481,7 @@ void registry_tell(registry *g, const registry_event *e)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-int registry_new_with(registry **ret, const env *e, const reach *how, shoal_err *err)
+int registry_new_with(registry **ret, const env *e, const connector *how, shoal_err *err)
 {
     registry *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
@@ -499,7 +499,7 @@ int registry_new_with(registry **ret, const env *e, const reach *how, shoal_err 
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err)
 {
     env e = env_uv(loop);
-    reach how = reach_grpc(loop);
+    connector how = connector_grpc(loop);
     return registry_new_with(ret, &e, &how, err);
 }
 

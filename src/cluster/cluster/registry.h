@@ -16,7 +16,7 @@
 #define CLUSTER_REGISTRY_H
 
 #include "time/env.h"
-#include "cluster/reach.h"
+#include "cluster/connector.h"
 #include "cluster/replica.h"
 #include "cluster/source.h"
 #include "router/router.h"
@@ -24,7 +24,7 @@
 /* On a real loop. */
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err);
 /* With any time and any workers; both structs are copied. */
-int registry_new_with(registry **ret, const env *e, const reach *how, shoal_err *err);
+int registry_new_with(registry **ret, const env *e, const connector *how, shoal_err *err);
 /* Closes all channels and forgets all sources; no listener is told, no reference may be left. Run the loop
  * once more afterwards. Accepts NULL. */
 void registry_free(registry *g);
@@ -39,7 +39,7 @@ void registry_set_watts(registry *g, double watts);
 double registry_watts(const registry *g);
 bool registry_is_away(const registry *g, const replica *r);
 const env *registry_env(const registry *g);
-const reach *registry_reach(const registry *g);
+const connector *registry_connector(const registry *g);
 
 /* ---- looking ------------------------------------------------------------------------------------- */
 

@@ -68,7 +68,7 @@ typedef struct listener {
 
 struct registry {
     env e;
-    reach how;
+    connector how;
     char *site; /* NULL: none */
     router_spill spill;
     double watts;

@@ -36,7 +36,7 @@ static void add_cost(router_replica *ret, const replica *r, bool generates)
 static bool takes_calls(const registry *g, const replica *r)
 {
     return r->state == REPLICA_READY && !r->silent && (!r->standby || r->stands_in) && !r->dropped &&
-           r->channel && registry_reach(g)->is_connected(r->channel);
+           r->channel && registry_connector(g)->is_connected(r->channel);
 }
 
 unsigned route_lacks(const Shoal__V1__ModelInfo *info)

@@ -8,7 +8,7 @@
  *     if (rc == 0) {
  *         replica_ref(r);
  *         load_begin(&r->load, n, now);
- *         registry_reach(g)->start(r->channel, ...);
+ *         registry_connector(g)->start(r->channel, ...);
  *     }
  *
  * Nothing is copied but the few replicas that the router looks at (router.h says how few). Loop thread

@@ -31,7 +31,7 @@ typedef struct control_options {
     const char *name;   /* this gateway's; NULL: see node_credential.h */
     /* How `members` reaches workers of other machines: gets the gateway's TLS; may be NULL. Must outlive the
      * listener. */
-    reach_far *far;
+    connector_remote *far;
     registry *members;   /* told of nodes as they come, change and go; NULL: nobody is */
     const env *time;     /* NULL: the loop's (wire/env_uv.h). Must outlive the listener */
     uint64_t silence_ms; /* who says nothing for so long is lost; 0: CONTROL_SILENCE_MS */

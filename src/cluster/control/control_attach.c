@@ -267,7 +267,7 @@ static void tell_members(const session *s)
 {
     const member_entry *e = s->entry;
     const Shoal__V1__NodeFacts *f = e->facts;
-    char at[REACH_ADDRESS_SIZE];
+    char at[CONNECTOR_ADDRESS_SIZE];
     shoal_err err;
     node_device devices[NODE_DEVICES_MAX];
     node n = {.name = e->name,

@@ -20,7 +20,7 @@ struct control {
     uv_loop_t *loop;
     node_credential credential;
     tls_context *tls, *as_client;
-    reach_far *far; /* NULL: workers of other machines are not reached */
+    connector_remote *far; /* NULL: workers of other machines are not reached */
     grpc_server *server;
     member_table *member_table;
     guard guard;

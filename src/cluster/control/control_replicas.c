@@ -41,7 +41,7 @@ static bool is_spared(const control *g, const char *node_name, const char *model
 static void control_replicas_put_one(control *g, const char *node, const char *at,
                                      const Shoal__V1__ReplicaReport *r)
 {
-    char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
+    char id[IDENTITY_NAME_SIZE + MEMBER_TABLE_TEXT_MAX + 2], address[CONNECTOR_ADDRESS_SIZE + sizeof id + 8];
     shoal_err err;
     snprintf(id, sizeof id, "%s/%s", node, r->id);
     snprintf(address, sizeof address, "relay:%s/%s/%s", at, node, r->id);
@@ -85,7 +85,7 @@ bool control_replicas_address(const member_entry *e, char *ret, size_t size)
 
 void control_replicas_tell(control *g, const member_entry *e, const char *from)
 {
-    char at[REACH_ADDRESS_SIZE];
+    char at[CONNECTOR_ADDRESS_SIZE];
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];

@@ -70,7 +70,7 @@ static bool may_go_home(const control *g, const member_entry *e)
 
 void peer_gateways_list(peer_gateways *ret, const control *g, const member_entry *to, const char *from)
 {
-    char at[REACH_ADDRESS_SIZE];
+    char at[CONNECTOR_ADDRESS_SIZE];
     memset(ret, 0, sizeof *ret);
     shoal__v1__gateways__init(&ret->message);
     ret->message.others = ret->pointers;

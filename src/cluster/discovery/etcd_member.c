@@ -7,7 +7,7 @@
 #include "json/json.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
-#include "cluster/reach.h"
+#include "cluster/connector.h"
 #include "trust/identity.h"
 #include "wire/address.h"
 
@@ -91,11 +91,11 @@ static int read_state(const json_t *o, replica_state *ret, shoal_err *err)
 static int check_replica(const etcd_replica *r, shoal_err *err)
 {
     address a;
-    char relay[REACH_ADDRESS_SIZE], at[REACH_NODE_SIZE];
+    char relay[CONNECTOR_ADDRESS_SIZE], at[CONNECTOR_NODE_SIZE];
     const char *worker;
     if (!*r->model) return err_set(err, SHOAL_EINVALID, "model is missing");
     if (!*r->address) return err_set(err, SHOAL_EINVALID, "address is missing");
-    if (reach_parse(r->address, relay, at, &worker)) return 0;
+    if (connector_parse(r->address, relay, at, &worker)) return 0;
     int rc = address_parse(&a, r->address, err);
     if (rc == 0 && !a.is_unix && (!*a.host || a.port == 0))
         rc = err_set(err, SHOAL_EINVALID, "address is none to connect to");

@@ -5,7 +5,7 @@
  *     PREFIX/replicas/NAME/ID    {"model":"m","address":"unix:/run/…","machine":"c5…","generation":17,
  *                                 "state":"ready"}; and "node" where it is on such a machine
  *
- * The address may also be a relay's, "relay:HOST:PORT/NODE/WORKER" (reach.h), which any machine can reach.
+ * The address may also be a relay's, "relay:HOST:PORT/NODE/WORKER" (connector.h), which any machine can reach.
  * NAME is that of the gateway or agent which wrote it, ID the replica's there ("home-intent/0"). Of a machine
  * that two gateways name, the one with the newer "epoch" has it. Others may write these keys, too, so that
  * all is looked over: texts that fit a line, numbers that are numbers, addresses that are some. Keys that are

@@ -133,7 +133,7 @@ static void cancel(model_call *call)
     replica_call *c = (replica_call *)call;
     grpc_client_call *gc = c->call;
     leave_replica(c);
-    registry_reach(c->b->g)->cancel(gc);
+    registry_connector(c->b->g)->cancel(gc);
     tell_attempt(c, SHOAL_ECANCELLED, CALL_FAULT_NONE);
     call_free(c);
 }
@@ -141,7 +141,7 @@ static void cancel(model_call *call)
 static void pause(model_call *call, bool paused)
 {
     replica_call *c = (replica_call *)call;
-    if (c->call) registry_reach(c->b->g)->pause(c->call, paused);
+    if (c->call) registry_connector(c->b->g)->pause(c->call, paused);
 }
 
 static bool is_at_work(const void *who)
@@ -313,7 +313,7 @@ static void leave_without_memory(replica_call *c)
 {
     grpc_client_call *gc = c->call;
     leave_replica(c);
-    registry_reach(c->b->g)->cancel(gc);
+    registry_connector(c->b->g)->cancel(gc);
     finish(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
 }
 
@@ -364,7 +364,7 @@ static void learn_cost(replica_call *c, uint64_t moved_ns)
 /* A worker's own statuses are those of proto/worker.proto; the others come of the link. */
 static call_fault fault_of(const replica_call *c, grpc_status status)
 {
-    bool linked = c->r->channel && registry_reach(c->b->g)->is_connected(c->r->channel);
+    bool linked = c->r->channel && registry_connector(c->b->g)->is_connected(c->r->channel);
     switch (status) {
     case GRPC_OK: return c->reply || CALL_TASKS[c->o->task].streams ? CALL_FAULT_NONE : CALL_FAULT_NONSENSE;
     case GRPC_RESOURCE_EXHAUSTED: return CALL_FAULT_FULL;
@@ -410,7 +410,7 @@ static void on_end(void *user, grpc_status status, const char *message)
 static void send_more(void *user)
 {
     replica_call *c = user;
-    const reach *to = registry_reach(c->b->g);
+    const connector *to = registry_connector(c->b->g);
     const uint8_t *msg;
     size_t n;
     int rc = 0;
@@ -432,7 +432,7 @@ static void send_more(void *user)
 /* A call whose request is followed by others. */
 static bool open_feed(replica_call *c, replica *r, const grpc_call_options *opt)
 {
-    const reach *to = registry_reach(c->b->g);
+    const connector *to = registry_connector(c->b->g);
     grpc_client_events ev = {.user = c, .message = on_message, .drained = send_more, .end = on_end};
     c->call = to->stream(r->channel, CALL_TASKS[c->o->task].path, opt, &ev);
     if (!c->call) return false;
@@ -455,8 +455,8 @@ static bool start_on(replica_call *c, replica *r)
     if (c->o->feed)
         open_feed(c, r, &opt);
     else
-        c->call = registry_reach(c->b->g)->start(r->channel, CALL_TASKS[c->o->task].path, c->o->msg,
-                                                 c->o->n_msg, metadata, n, c->o->deadline_ns, &ev);
+        c->call = registry_connector(c->b->g)->start(r->channel, CALL_TASKS[c->o->task].path, c->o->msg,
+                                                     c->o->n_msg, metadata, n, c->o->deadline_ns, &ev);
     if (!c->call) return false;
     c->r = replica_ref(r);
     c->life = r->life;
@@ -506,7 +506,7 @@ static void leave(replica_call *c, const char *why)
 {
     grpc_client_call *gc = c->call;
     leave_replica(c);
-    registry_reach(c->b->g)->cancel(gc);
+    registry_connector(c->b->g)->cancel(gc);
     fail_later(c, SHOAL_EUNAVAILABLE, CALL_FAULT_LEAVES, why);
 }
 

@@ -1,4 +1,4 @@
-/* Workers of a simulated cluster, behind reach.h: each lives at an address, says who it is, answers polls
+/* Workers of a simulated cluster, behind connector.h: each lives at an address, says who it is, answers polls
  * after a while, and can be killed, frozen, cut off one way or both, or started again. Calls to "/work" end
  * after the worker's ms; what other calls do is the business of the world's sim_service. */
 #ifndef TESTS_CLUSTER_SIM_WORKERS_H
@@ -10,7 +10,7 @@
 
 #include "time/env_sim.h"
 #include "base/strmap.h"
-#include "cluster/reach.h"
+#include "cluster/connector.h"
 #include "shoal/v1/worker.pb-c.h"
 
 enum {
@@ -257,16 +257,16 @@ static void sim_pause(grpc_client_call *c, bool paused)
     ((sim_call *)c)->paused = paused;
 }
 
-static reach sim_reach(sim_world *w)
+static connector sim_reach(sim_world *w)
 {
-    return (reach){.open = sim_open,
-                   .connect = sim_connect,
-                   .is_connected = sim_is_connected,
-                   .close = sim_close,
-                   .start = sim_start,
-                   .pause = sim_pause,
-                   .cancel = sim_cancel,
-                   .user = w};
+    return (connector){.open = sim_open,
+                       .connect = sim_connect,
+                       .is_connected = sim_is_connected,
+                       .close = sim_close,
+                       .start = sim_start,
+                       .pause = sim_pause,
+                       .cancel = sim_cancel,
+                       .user = w};
 }
 
 static void sim_world_open(sim_world *w, uint64_t seed)

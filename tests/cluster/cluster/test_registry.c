@@ -33,7 +33,7 @@ static void house_open(house *h)
     *h = (house){0};
     log_setup(LOG_OFF, false);
     sim_world_open(&h->world, 1);
-    reach how = sim_reach(&h->world);
+    connector how = sim_reach(&h->world);
     assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
     assert_int_equal(registry_listen(h->g, heard, h, NULL), 0);
     assert_int_equal(source_open(&h->s, h->g, "test", NULL), 0);
@@ -264,7 +264,7 @@ static void registry_lets_a_dropped_replica_live_until_its_last_call_left(void *
     run(&h, 1000);
     assert_true(r->dropped);
     assert_string_equal(r->id, "m/0");
-    assert_true(registry_reach(h.g)->is_connected(r->channel));
+    assert_true(registry_connector(h.g)->is_connected(r->channel));
     sim_kill(&h.world, sim_worker_at(&h.world, "sim:a")); /* nobody is told of its end */
     int n = h.n_changed;
     run(&h, 1000);

@@ -164,7 +164,7 @@ static model_call *call_that_needs(calls *c, unsigned need, ending *e)
 
 typedef struct capable_world {
     sim_world world;
-    reach how;
+    connector how;
     registry *g;
     source *s;
     calls *c;

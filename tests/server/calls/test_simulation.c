@@ -464,12 +464,12 @@ static growth grow(size_t n)
 {
     enum { PICKS = 20000 };
     env_sim *time = env_sim_new(1);
-    reach how = {.open = stub_open,
-                 .is_connected = stub_is_connected,
-                 .close = stub_close,
-                 .start = stub_start,
-                 .cancel = stub_cancel,
-                 .user = time};
+    connector how = {.open = stub_open,
+                     .is_connected = stub_is_connected,
+                     .close = stub_close,
+                     .start = stub_start,
+                     .cancel = stub_cancel,
+                     .user = time};
     registry *g;
     source *s;
     growth r = {0};

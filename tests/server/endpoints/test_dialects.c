@@ -75,7 +75,7 @@ static void open_house(house *h, const endpoint_table *t)
     h->sim = env_sim_new(1);
     h->config.listen = "127.0.0.1:0";
     assert_int_equal(uv_loop_init(&h->loop), 0);
-    reach how = reach_grpc(&h->loop);
+    connector how = connector_grpc(&h->loop);
     assert_int_equal(registry_new_with(&h->g, env_sim_env(h->sim), &how, &err), 0);
     if (gateway_new(&h->gw, &h->loop, h->g, &h->config, t, &err) != 0) fail_msg("%s", err.message);
 }

@@ -56,7 +56,7 @@ static house *open_house(const gateway_config *config)
     h->config = *config;
     h->config.listen = "127.0.0.1:0";
     assert_int_equal(uv_loop_init(&h->loop), 0);
-    reach how = reach_grpc(&h->loop);
+    connector how = connector_grpc(&h->loop);
     assert_int_equal(registry_new_with(&h->g, env_sim_env(h->sim), &how, &err), 0);
     assert_int_equal(source_open(&h->members, h->g, "test", &err), 0);
     put(h, "slow/0", 1, REPLICA_STARTING, NULL);

@@ -52,7 +52,7 @@ static void open_house(house *h, const gateway_config *config)
     h->config = *config;
     h->config.listen = "127.0.0.1:0";
     assert_int_equal(uv_loop_init(&h->loop), 0);
-    reach how = reach_grpc(&h->loop);
+    connector how = connector_grpc(&h->loop);
     assert_int_equal(registry_new_with(&h->g, env_sim_env(h->sim), &how, &err), 0);
     assert_int_equal(source_open(&h->members, h->g, "test", &err), 0);
     put(h, "broken", "broken/0", REPLICA_FAILED, "broken.gguf: the digest differs from the pinned one");

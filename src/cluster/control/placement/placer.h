@@ -27,7 +27,7 @@ typedef struct last_sent {
 typedef struct placer_node {
     char name[IDENTITY_NAME_SIZE];
     node *facts;
-    char at[REACH_ADDRESS_SIZE]; /* of its relay; "": none, or this machine */
+    char at[CONNECTOR_ADDRESS_SIZE]; /* of its relay; "": none, or this machine */
     bool here, attached, drains, removed;
     uint64_t gone_ns;
     last_sent plan; /* a Plan, packed: what it is to serve; no bytes: nobody has said */

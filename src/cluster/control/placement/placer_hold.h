@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cluster/reach.h"
+#include "cluster/connector.h"
 #include "trust/identity.h"
 
 /* A model, or stage of one, on a machine. */
@@ -26,7 +26,7 @@ typedef struct placer_assignment {
      * machine's relay is, "" for this one. */
     size_t first, end;
     bool in_use;
-    char at[REACH_ADDRESS_SIZE];
+    char at[CONNECTOR_ADDRESS_SIZE];
 } placer_assignment;
 
 typedef struct placer_hold_rules {

@@ -68,7 +68,7 @@ typedef struct server {
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
-    reach_far far; /* to workers of other machines */
+    connector_remote far; /* to workers of other machines */
     agent *agent;
     manager *manager; /* of models that come and go while it serves */
     source *table;
@@ -615,7 +615,7 @@ static int start(server *s, shoal_err *err)
 {
     s->far.loop = &s->loop;
     env time = env_uv(&s->loop);
-    reach how = reach_relays(&s->far);
+    connector how = connector_relays(&s->far);
     int rc = registry_new_with(&s->registry, &time, &how, err);
     if (rc != 0) return rc;
     registry_set_watts(s->registry, s->config->watts_per_core);

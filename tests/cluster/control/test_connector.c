@@ -16,25 +16,26 @@ static void an_address_names_relay_machine_and_worker(void **state)
                                       "relay:10.0.0.2:7081/P I/m/0",
                                       "unix:/run/m.sock",
                                       "10.0.0.2:7081/pi/m/0"};
-    char at[REACH_ADDRESS_SIZE], node[REACH_NODE_SIZE], longest[REACH_WORKER_MAX + 64] = "relay:a:1/pi/";
+    char at[CONNECTOR_ADDRESS_SIZE], node[CONNECTOR_NODE_SIZE],
+        longest[CONNECTOR_WORKER_MAX + 64] = "relay:a:1/pi/";
     const char *worker;
-    assert_true(reach_parse("relay:[fe80::1]:7081/kitchen-pi/home-chat/1", at, node, &worker));
+    assert_true(connector_parse("relay:[fe80::1]:7081/kitchen-pi/home-chat/1", at, node, &worker));
     assert_string_equal(at, "[fe80::1]:7081");
     assert_string_equal(node, "kitchen-pi");
     assert_string_equal(worker, "home-chat/1");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_false(reach_parse(bad[i], at, node, &worker));
+        assert_false(connector_parse(bad[i], at, node, &worker));
     size_t n = strlen(longest);
-    memset(longest + n, 'w', REACH_WORKER_MAX);
-    assert_true(reach_parse(longest, at, node, &worker));
-    longest[n + REACH_WORKER_MAX] = 'w';
-    assert_false(reach_parse(longest, at, node, &worker));
+    memset(longest + n, 'w', CONNECTOR_WORKER_MAX);
+    assert_true(connector_parse(longest, at, node, &worker));
+    longest[n + CONNECTOR_WORKER_MAX] = 'w';
+    assert_false(connector_parse(longest, at, node, &worker));
 }
 
 /* ---- a listener that tells a registry ------------------------------------------------------------------ */
 
 static registry *members;
-static reach_far far;
+static connector_remote far;
 static control *second;
 
 typedef struct saying { /* what a machine reports */
@@ -70,7 +71,7 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     shoal_err err;
     bool closed = false;
     far.loop = &w.loop;
-    reach how = reach_relays(&far);
+    connector how = connector_relays(&far);
     env time = env_uv(&w.loop);
     assert_int_equal(registry_new_with(&members, &time, &how, NULL), 0);
     world_token(ROLE_GATEWAY, text);

@@ -1,5 +1,5 @@
-/* reach.c: the real one. */
-#include "cluster/reach.h"
+/* connector.c: the real one. */
+#include "cluster/connector.h"
 
 #include <string.h>
 
@@ -41,20 +41,20 @@ static int open_channel(void *user, grpc_channel **ret, const char *where, const
     return open_here(user, ret, where, NULL, ev, err);
 }
 
-reach reach_grpc(uv_loop_t *loop)
+connector connector_grpc(uv_loop_t *loop)
 {
-    return (reach){.open = open_channel,
-                   .connect = grpc_channel_connect,
-                   .is_connected = grpc_channel_is_connected,
-                   .close = grpc_channel_close,
-                   .start = grpc_call_start,
-                   .stream = grpc_call_open,
-                   .send = grpc_client_send,
-                   .unsent = grpc_client_unsent,
-                   .half_close = grpc_client_half_close,
-                   .pause = grpc_client_pause,
-                   .cancel = grpc_client_cancel,
-                   .user = loop};
+    return (connector){.open = open_channel,
+                       .connect = grpc_channel_connect,
+                       .is_connected = grpc_channel_is_connected,
+                       .close = grpc_channel_close,
+                       .start = grpc_call_start,
+                       .stream = grpc_call_open,
+                       .send = grpc_client_send,
+                       .unsent = grpc_client_unsent,
+                       .half_close = grpc_client_half_close,
+                       .pause = grpc_client_pause,
+                       .cancel = grpc_client_cancel,
+                       .user = loop};
 }
 
 /* ---- through relays ------------------------------------------------------------------------------ */
@@ -68,16 +68,16 @@ static bool copy_part(char *to, size_t size, const char *from, const char *end)
     return true;
 }
 
-bool reach_parse(const char *text, char ret_address[REACH_ADDRESS_SIZE], char ret_node[REACH_NODE_SIZE],
-                 const char **ret_worker)
+bool connector_parse(const char *text, char ret_address[CONNECTOR_ADDRESS_SIZE],
+                     char ret_node[CONNECTOR_NODE_SIZE], const char **ret_worker)
 {
     if (strncmp(text, RELAY, strlen(RELAY)) != 0) return false;
     const char *address = text + strlen(RELAY), *node = strchr(address, '/');
     const char *worker = node ? strchr(node + 1, '/') : NULL;
-    if (!worker || !copy_part(ret_address, REACH_ADDRESS_SIZE, address, node)) return false;
-    if (!copy_part(ret_node, REACH_NODE_SIZE, node + 1, worker)) return false;
+    if (!worker || !copy_part(ret_address, CONNECTOR_ADDRESS_SIZE, address, node)) return false;
+    if (!copy_part(ret_node, CONNECTOR_NODE_SIZE, node + 1, worker)) return false;
     size_t n = strlen(worker + 1);
-    if (n == 0 || n > REACH_WORKER_MAX || !identity_name_ok(ret_node, strlen(ret_node))) return false;
+    if (n == 0 || n > CONNECTOR_WORKER_MAX || !identity_name_ok(ret_node, strlen(ret_node))) return false;
     *ret_worker = worker + 1;
     return true;
 }
@@ -85,12 +85,12 @@ bool reach_parse(const char *text, char ret_address[REACH_ADDRESS_SIZE], char re
 static int open_far(void *user, grpc_channel **ret, const char *where, const grpc_channel_events *ev,
                     shoal_err *err)
 {
-    reach_far *far = user;
-    char at[REACH_ADDRESS_SIZE], node[REACH_NODE_SIZE];
+    connector_remote *far = user;
+    char at[CONNECTOR_ADDRESS_SIZE], node[CONNECTOR_NODE_SIZE];
     const char *worker;
     if (strncmp(where, RELAY, strlen(RELAY)) != 0)
         return open_here(far->loop, ret, where, &far->scratch, ev, err);
-    if (!reach_parse(where, at, node, &worker))
+    if (!connector_parse(where, at, node, &worker))
         return err_set(err, SHOAL_EINVALID, "\"%s\" is no address of a worker behind a relay", where);
     if (!far->tls) return err_set(err, SHOAL_EUNAVAILABLE, "%s: this gateway has no certificate", where);
     const grpc_channel_options o = {.tls = far->tls,
@@ -103,9 +103,9 @@ static int open_far(void *user, grpc_channel **ret, const char *where, const grp
     return grpc_channel_open(ret, far->loop, at, &o, ev, err);
 }
 
-reach reach_relays(reach_far *far)
+connector connector_relays(connector_remote *far)
 {
-    reach r = reach_grpc(far->loop);
+    connector r = connector_grpc(far->loop);
     r.open = open_far;
     r.user = far;
     return r;

@@ -1,17 +1,17 @@
-/* reach.h: how workers are reached: gRPC over sockets in life, a story in a simulated cluster.
+/* connector.h: how workers are reached: gRPC over sockets in life, a story in a simulated cluster.
  *
  * The functions and their promises are those of grpc/grpc.h. A simulated worker gives its own structures
  * behind the two opaque pointers; nothing but these functions looks into them. */
-#ifndef CLUSTER_REACH_H
-#define CLUSTER_REACH_H
+#ifndef CLUSTER_CONNECTOR_H
+#define CLUSTER_CONNECTOR_H
 
 #include <uv.h>
 
 #include "grpc/grpc.h"
 
-enum { REACH_ADDRESS_SIZE = 300, REACH_NODE_SIZE = 64, REACH_WORKER_MAX = 255 };
+enum { CONNECTOR_ADDRESS_SIZE = 300, CONNECTOR_NODE_SIZE = 64, CONNECTOR_WORKER_MAX = 255 };
 
-typedef struct reach {
+typedef struct connector {
     int (*open)(void *user, grpc_channel **ret, const char *address, const grpc_channel_events *ev,
                 shoal_err *err);
     int (*connect)(grpc_channel *ch);
@@ -28,21 +28,21 @@ typedef struct reach {
     void (*pause)(grpc_client_call *c, bool paused);
     void (*cancel)(grpc_client_call *c);
     void *user; /* for open */
-} reach;
+} connector;
 
 /* In clear text, and therefore to this machine only: to another open says SHOAL_EINVALID. */
-reach reach_grpc(uv_loop_t *loop);
+connector connector_grpc(uv_loop_t *loop);
 
 /* The same, and workers of other machines behind their relays (relay.h): "relay:HOST:PORT/NODE/WORKER", whose
  * relay must prove to be NODE. */
-typedef struct reach_far {
+typedef struct connector_remote {
     uv_loop_t *loop;
     tls_context *tls; /* a gateway's, as client; NULL: other machines cannot be reached yet. Borrowed */
     transport_scratch scratch; /* in which all channels read, a hundred of them or one */
-} reach_far;
-reach reach_relays(reach_far *far); /* far must outlive what uses it */
+} connector_remote;
+connector connector_relays(connector_remote *far); /* far must outlive what uses it */
 /* The parts of such an address; false: it is none. worker points into text. */
-bool reach_parse(const char *text, char ret_address[REACH_ADDRESS_SIZE], char ret_node[REACH_NODE_SIZE],
-                 const char **ret_worker);
+bool connector_parse(const char *text, char ret_address[CONNECTOR_ADDRESS_SIZE],
+                     char ret_node[CONNECTOR_NODE_SIZE], const char **ret_worker);
 
 #endif
