@@ -9,7 +9,7 @@
 #include "logging/log_limit.h"
 #include "trust/identity.h"
 #include "wire/env_uv.h"
-#include "wire/kept_listener.h"
+#include "wire/inherited_listener.h"
 #include "wire/transport.h"
 
 enum { LISTEN_BACKLOG = 128, SWEEP_MS = 1000 };
@@ -314,7 +314,7 @@ static int bind_to(relay *r, const address *a, shoal_err *err)
     struct sockaddr_storage sa;
     int n = sizeof sa;
     snprintf(port, sizeof port, "%d", a->port);
-    int kept = kept_listener_take(r->o.listen);
+    int kept = inherited_listener_take(r->o.listen);
     int rc = kept >= 0 ? uv_tcp_open(&r->listener, kept)
                        : uv_getaddrinfo(r->loop, &q, NULL, a->host[0] ? a->host : NULL, port, &hints);
     if (rc == 0 && kept < 0) {
@@ -324,7 +324,7 @@ static int bind_to(relay *r, const address *a, shoal_err *err)
     if (rc == 0) rc = uv_listen((uv_stream_t *)&r->listener, LISTEN_BACKLOG, on_connection);
     if (rc == 0) rc = uv_tcp_getsockname(&r->listener, (struct sockaddr *)&sa, &n);
     if (rc != 0) return err_set(err, SHOAL_EIO, "cannot listen on %s: %s", r->o.listen, uv_strerror(rc));
-    if (kept < 0) kept_listener_keep((uv_handle_t *)&r->listener, r->o.listen);
+    if (kept < 0) inherited_listener_keep((uv_handle_t *)&r->listener, r->o.listen);
     r->port = ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&sa)->sin6_port
                                              : ((struct sockaddr_in *)&sa)->sin_port);
     return 0;
@@ -376,6 +376,6 @@ void relay_close(relay *r, void (*closed)(void *user), void *user)
     r->closed = closed;
     r->closed_user = user;
     for (pair *p = r->pairs; p; p = p->next) cut(p, "the relay stops");
-    kept_listener_forget((uv_handle_t *)&r->listener);
+    inherited_listener_forget((uv_handle_t *)&r->listener);
     uv_close((uv_handle_t *)&r->listener, handle_closed);
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "http/http_internal.h"
-#include "wire/kept_listener.h"
+#include "wire/inherited_listener.h"
 
 /* A burst of connections is taken a few a turn of the loop, so that what each has sent is read before the table of
  * connections looks as if nobody had asked for anything. */
@@ -200,11 +200,11 @@ static bool is_in_place(const address *a)
 
 static bool take_kept(http_listener *l, const address *a, const char *text)
 {
-    int fd = kept_listener_take(text);
+    int fd = inherited_listener_take(text);
     if (fd < 0) return false;
     bool ok = is_in_place(a) && (!a->is_unix || (l->path = strdup(a->path))) &&
               (a->is_unix ? uv_pipe_open(&l->u.pipe, fd) : uv_tcp_open(&l->u.tcp, fd)) == 0;
-    if (!ok) kept_listener_drop(fd);
+    if (!ok) inherited_listener_drop(fd);
     return ok;
 }
 
@@ -220,7 +220,7 @@ static void close_listener(http_listener *l)
     if (!l->open) return;
     l->open = false;
     if (l->path) unlink(l->path);
-    kept_listener_forget(&l->u.handle);
+    inherited_listener_forget(&l->u.handle);
     uv_close(&l->u.handle, on_listener_closed);
 }
 
@@ -277,7 +277,7 @@ int http_server_listen(http_server *s, const char *address_text, const http_tls 
         int e = uv_listen(&l->u.stream, LISTEN_BACKLOG, on_connection);
         if (e != 0) rc = err_set(err, SHOAL_EIO, "cannot listen on %s: %s", address_text, uv_strerror(e));
     }
-    if (rc == 0 && !kept) kept_listener_keep(&l->u.handle, address_text);
+    if (rc == 0 && !kept) inherited_listener_keep(&l->u.handle, address_text);
     if (rc != 0)
         close_listener(l);
     else if (!a.is_unix)
