@@ -106,8 +106,8 @@ static void node_lane(drawing *d, size_t node)
 /* A diamond for each fault, on its node's lane or, if it struck links, on the one of links. */
 static void marks(drawing *d, double first_lane, double links_lane, double bottom)
 {
-    for (size_t i = 0; i < d->r->n_strikes; i++) {
-        const lab_strike *s = &d->r->strikes[i];
+    for (size_t i = 0; i < d->r->n_injections; i++) {
+        const lab_injection *s = &d->r->injections[i];
         double x = x_of(d, s->at_ms),
                y = (s->node < 0 ? links_lane : first_lane + LANE * s->node) + LANE / 2.0;
         if (s->hit && s->end_ms >= 0) box(d, x, y - 1.5, x_of(d, s->end_ms) - x, 3, STRIKE);
@@ -288,8 +288,8 @@ static void heading(drawing *d, const lab_summary *s)
 
 static bool on_links(const lab_record *r)
 {
-    for (size_t i = 0; i < r->n_strikes; i++)
-        if (r->strikes[i].node < 0) return true;
+    for (size_t i = 0; i < r->n_injections; i++)
+        if (r->injections[i].node < 0) return true;
     return false;
 }
 

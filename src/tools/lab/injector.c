@@ -24,7 +24,7 @@ struct injector {
     host *nodes;
     relay *links;
     lab_record *record;
-    victim *victims; /* [n_strikes] */
+    victim *victims; /* [n_injections] */
 };
 
 /* ---- links ---- */
@@ -159,14 +159,14 @@ static bool draw_victim(const injector *x, const lab_event *e, victim *ret)
         starts[n_places] = n;
     }
     if (n) {
-        size_t p = schedule_draw(x->s, e->strike, 0, n_places);
-        *ret = all[starts[p] + schedule_draw(x->s, e->strike, 1, starts[p + 1] - starts[p])];
+        size_t p = schedule_draw(x->s, e->injection, 0, n_places);
+        *ret = all[starts[p] + schedule_draw(x->s, e->injection, 1, starts[p + 1] - starts[p])];
     }
     free(all);
     return n > 0;
 }
 
-static void describe(const injector *x, const lab_fault *f, const victim *v, lab_strike *s)
+static void describe(const injector *x, const lab_fault *f, const victim *v, lab_injection *s)
 {
     char word[32];
     snprintf(word, sizeof word, "%s%s", f->silent ? "silent " : "", lab_action_words[f->action]);
@@ -256,10 +256,10 @@ static int strike_processes(injector *x, const lab_fault *f, victim *v, double a
     return rc;
 }
 
-static int strike_victim(injector *x, const lab_event *e, lab_strike *s, shoal_err *err)
+static int strike_victim(injector *x, const lab_event *e, lab_injection *s, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
-    victim *v = &x->victims[e->strike];
+    victim *v = &x->victims[e->injection];
     s->hit = draw_victim(x, e, v);
     describe(x, f, s->hit ? v : NULL, s);
     if (!s->hit) return 0;
@@ -278,8 +278,9 @@ static int strike_victim(injector *x, const lab_event *e, lab_strike *s, shoal_e
 int injector_begin(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
-    lab_strike *s = &x->record->strikes[e->strike];
-    *s = (lab_strike){.fault = e->fault, .at_ms = at_ms, .end_ms = -1, .node = -1, .gap_ms = -1, .hit = true};
+    lab_injection *s = &x->record->injections[e->injection];
+    *s = (lab_injection){
+        .fault = e->fault, .at_ms = at_ms, .end_ms = -1, .node = -1, .gap_ms = -1, .hit = true};
     if (!f->n_between) return strike_victim(x, e, s, err);
     describe(x, f, NULL, s);
     note_link(x, f, f->action == LAB_CUT ? STATE_CUT_OFF : STATE_SLOW, at_ms, true);
@@ -303,7 +304,7 @@ static int thaw(injector *x, const lab_fault *f, const victim *v, double at_ms, 
 static int undo(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
-    const victim *v = &x->victims[e->strike];
+    const victim *v = &x->victims[e->injection];
     size_t node = (size_t)v->node;
     int rc = 0;
     if (f->action == LAB_FREEZE) return thaw(x, f, v, at_ms, err);
@@ -322,7 +323,7 @@ static int undo(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 int injector_end(injector *x, const lab_event *e, double at_ms, shoal_err *err)
 {
     const lab_fault *f = &x->s->faults[e->fault];
-    lab_strike *s = &x->record->strikes[e->strike];
+    lab_injection *s = &x->record->injections[e->injection];
     s->end_ms = at_ms;
     if (f->n_between) {
         note_link(x, f, f->action == LAB_CUT ? STATE_CUT_OFF : STATE_SLOW, at_ms, false);
@@ -340,7 +341,7 @@ int injector_new(injector **ret, const lab_scenario *s, processes *c, host *node
                  lab_record *record, shoal_err *err)
 {
     injector *x = calloc(1, sizeof *x);
-    victim *victims = calloc(record->n_strikes + 1, sizeof *victims);
+    victim *victims = calloc(record->n_injections + 1, sizeof *victims);
     if (!x || !victims) {
         free(x);
         free(victims);

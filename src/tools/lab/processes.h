@@ -1,6 +1,6 @@
 /* processes.h: what runs on the nodes of a lab: started in order, awaited, started again when it dies.
  *
- *     crew *c;
+ *     processes *c;
  *     processes_new(&c, scenario, nodes, &hooks, err);
  *     processes_boot(c, 0);
  *     while (!processes_up(c, 0)) { if (processes_tick(c, clock_ns(), err)) ...; sleep a little; }

@@ -16,7 +16,7 @@ void record_done(lab_record *r)
 {
     for (size_t i = 0; i < r->n_answers; i++) free(r->answers[i].pieces_ms);
     free(r->answers);
-    free(r->strikes);
+    free(r->injections);
     free(r->spans);
     *r = (lab_record){0};
 }
@@ -75,9 +75,9 @@ static double longest_gap(const lab_answer *a, double from_ms, double until_ms)
 
 static void find_gap(lab_record *r, size_t k)
 {
-    lab_strike *s = &r->strikes[k];
+    lab_injection *s = &r->injections[k];
     double until = s->at_ms + WINDOW_MS;
-    if (k + 1 < r->n_strikes && r->strikes[k + 1].at_ms < until) until = r->strikes[k + 1].at_ms;
+    if (k + 1 < r->n_injections && r->injections[k + 1].at_ms < until) until = r->injections[k + 1].at_ms;
     double over = s->end_ms >= 0 ? s->end_ms : s->at_ms + AFTERMATH_MS;
     if (over > until) over = until;
     s->gap_ms = -1;
@@ -94,5 +94,5 @@ static void find_gap(lab_record *r, size_t k)
 
 void record_find_gaps(lab_record *r)
 {
-    for (size_t k = 0; k < r->n_strikes; k++) find_gap(r, k);
+    for (size_t k = 0; k < r->n_injections; k++) find_gap(r, k);
 }

@@ -35,16 +35,16 @@ typedef struct lab_answer {
     char digest[17]; /* the beginning of its canonical bytes' SHA-256; "": none */
 } lab_answer;
 
-typedef struct lab_strike {
+typedef struct lab_injection {
     size_t fault;         /* of the scenario */
     double at_ms, end_ms; /* end: -1 when it has none */
     int node;             /* where it struck; -1: on links */
     char what[240];       /* "kill worker home-chat-s on gw" */
     char model[64];       /* whose worker; "": not a worker's */
-    bool hit;             /* false: there was nothing to strike */
+    bool hit;             /* false: there was nothing to affect */
     size_t n_touched;     /* streams that were under way and could feel it */
     double gap_ms;        /* the longest silence of one of them around it; -1: none ended well */
-} lab_strike;
+} lab_injection;
 
 /* X(NAME, word) */
 #define LAB_STATES(X) \
@@ -67,8 +67,8 @@ typedef struct lab_record {
     const lab_scenario *scenario;
     lab_answer *answers; /* by start */
     size_t n_answers;
-    lab_strike *strikes;
-    size_t n_strikes;
+    lab_injection *injections;
+    size_t n_injections;
     lab_span *spans;
     size_t n_spans, room_spans;
     double whole_ms;                                    /* from the first request to the last answer */
@@ -86,10 +86,10 @@ void record_done(lab_record *r);
 void record_begin(lab_record *r, size_t node, lab_state s, double at_ms);
 void record_end(lab_record *r, size_t node, lab_state s, double at_ms);
 
-/* Fill in n_touched and gap_ms of every strike. A stream that was under way when it struck, or began before
- * it was over (within 0.5 s of a strike without an end), felt it if it asked the struck worker's model, or if
+/* Fill in n_touched and gap_ms of every injection. A stream that was under way when it struck, or began before
+ * it was over (within 0.5 s of an injection without an end), felt it if it asked the affected worker's model, or if
  * more than a worker was struck. Of those that were answered, the longest time between two pieces that ended
- * after the strike and began before the next one (and within 10 s) counts. */
+ * after the injection and began before the next one (and within 10 s) counts. */
 void record_find_gaps(lab_record *r);
 
 #endif

@@ -15,7 +15,7 @@ enum { SHOWN = 8 };
 
 typedef struct report_kind { /* gaps of all faults that do the same */
     char name[64];
-    size_t n; /* that found something to strike */
+    size_t n; /* that found something to affect */
     double p50_ms, p99_ms, max_ms;
 } report_kind;
 
@@ -94,7 +94,7 @@ static bool sum_kind(const lab_record *r, size_t k, report_kind *ret)
 {
     const lab_fault *faults = r->scenario->faults;
     char other[64];
-    values gaps = {calloc(r->n_strikes + 1, sizeof(double)), 0};
+    values gaps = {calloc(r->n_injections + 1, sizeof(double)), 0};
     *ret = (report_kind){.n = 0};
     name_kind(&faults[k], ret->name);
     bool first = gaps.v != NULL;
@@ -102,11 +102,11 @@ static bool sum_kind(const lab_record *r, size_t k, report_kind *ret)
         name_kind(&faults[i], other);
         first = strcmp(other, ret->name) != 0;
     }
-    for (size_t i = 0; first && i < r->n_strikes; i++) {
-        name_kind(&faults[r->strikes[i].fault], other);
-        if (!r->strikes[i].hit || strcmp(other, ret->name) != 0) continue;
+    for (size_t i = 0; first && i < r->n_injections; i++) {
+        name_kind(&faults[r->injections[i].fault], other);
+        if (!r->injections[i].hit || strcmp(other, ret->name) != 0) continue;
         ret->n++;
-        add(&gaps, r->strikes[i].gap_ms);
+        add(&gaps, r->injections[i].gap_ms);
     }
     ret->p50_ms = quantile(&gaps, 0.50);
     ret->p99_ms = quantile(&gaps, 0.99);
@@ -117,14 +117,14 @@ static bool sum_kind(const lab_record *r, size_t k, report_kind *ret)
 
 int report_sum(lab_summary *ret, const lab_record *r, shoal_err *err)
 {
-    double *mem = calloc(3 * r->n_answers + r->n_strikes + 1, sizeof *mem);
+    double *mem = calloc(3 * r->n_answers + r->n_injections + 1, sizeof *mem);
     if (!mem) return err_nomem(err);
-    lab_summary s = {.n_strikes = r->n_strikes};
+    lab_summary s = {.n_injections = r->n_injections};
     values gaps = {mem + 3 * r->n_answers, 0};
     sum_answers(&s, r, mem);
-    for (size_t i = 0; i < r->n_strikes; i++) {
-        s.n_hit += r->strikes[i].hit;
-        add(&gaps, r->strikes[i].gap_ms);
+    for (size_t i = 0; i < r->n_injections; i++) {
+        s.n_hit += r->injections[i].hit;
+        add(&gaps, r->injections[i].gap_ms);
     }
     s.gap_p50_ms = quantile(&gaps, 0.50);
     s.gap_p99_ms = quantile(&gaps, 0.99);
@@ -167,8 +167,8 @@ static void print_row(FILE *out, const char *name, double p50, double p99, doubl
 static void print_strikes(FILE *out, const lab_record *r)
 {
     char gap[32];
-    for (size_t i = 0; i < r->n_strikes; i++) {
-        const lab_strike *k = &r->strikes[i];
+    for (size_t i = 0; i < r->n_injections; i++) {
+        const lab_injection *k = &r->injections[i];
         fprintf(out, "  %8.2f s  %-44s ", k->at_ms / 1e3, k->what);
         if (k->hit)
             fprintf(out, "%3zu stream%s, longest gap %s\n", k->n_touched, k->n_touched == 1 ? " " : "s",
@@ -222,7 +222,7 @@ void report_print(FILE *out, const lab_record *r, const lab_summary *s)
     fprintf(out, ": %llu packets passed, %llu lost, %llu cut off, %llu met a full queue\n",
             (unsigned long long)r->links.n_passed, (unsigned long long)r->links.n_lost,
             (unsigned long long)r->links.n_cut, (unsigned long long)r->links.n_full);
-    if (r->n_strikes) fprintf(out, "\nfaults\n");
+    if (r->n_injections) fprintf(out, "\nfaults\n");
     print_strikes(out, r);
     if (s->n_lost + s->n_different) fprintf(out, "\nrequests\n");
     print_bad(out, r, FATE_LOST);
@@ -259,7 +259,7 @@ static void put_answer(buf *b, const lab_record *r, size_t i)
 
 static void put_strike(buf *b, const lab_record *r, size_t i)
 {
-    const lab_strike *k = &r->strikes[i];
+    const lab_injection *k = &r->injections[i];
     char end[32], gap[32];
     buf_printf(b, "{\"at_ms\":%.3f,\"end_ms\":%s,\"do\":\"%s\"", k->at_ms, number(k->end_ms, end),
                lab_action_words[r->scenario->faults[k->fault].action]);
@@ -352,11 +352,11 @@ static int save_text(const char *folder, const lab_record *r, const lab_summary 
 
 int report_write(const char *folder, const lab_record *r, const lab_summary *s, shoal_err *err)
 {
-    buf answers = {0}, strikes = {0};
+    buf answers = {0}, injections = {0};
     for (size_t i = 0; i < r->n_answers; i++) put_answer(&answers, r, i);
-    for (size_t i = 0; i < r->n_strikes; i++) put_strike(&strikes, r, i);
+    for (size_t i = 0; i < r->n_injections; i++) put_strike(&injections, r, i);
     int rc = save(folder, "requests.jsonl", &answers, err);
-    int rc2 = save(folder, "faults.jsonl", &strikes, rc == 0 ? err : NULL);
+    int rc2 = save(folder, "faults.jsonl", &injections, rc == 0 ? err : NULL);
     if (rc == 0) rc = rc2;
     if (rc == 0) rc = save_summary(folder, r, s, err);
     if (rc == 0) rc = save_text(folder, r, s, err);

@@ -15,7 +15,7 @@
 
 typedef struct lab_summary {
     size_t n_requests, n_answered, n_lost, n_different, n_retried, n_resumed;
-    size_t n_strikes, n_hit;
+    size_t n_injections, n_hit;
     double availability;                       /* answered / requests; 1 when nothing was asked */
     double gap_p50_ms, gap_p99_ms, gap_max_ms; /* over faults: see record_find_gaps; -1: no stream felt one */
     double p50_ms, p99_ms, max_ms;             /* of answered requests; -1: there are none */

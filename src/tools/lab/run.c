@@ -211,7 +211,7 @@ static int strike_due(lab *l, size_t *next, uint64_t now, shoal_err *err)
     int rc = 0;
     for (; rc == 0 && *next < l->n_events && l->events[*next].at_s * 1e3 <= at_ms; ++*next) {
         const lab_event *e = &l->events[*next];
-        const lab_strike *k = &l->record.strikes[e->strike];
+        const lab_injection *k = &l->record.injections[e->injection];
         rc = (e->begins ? injector_begin : injector_end)(l->injector, e, at_ms, err);
         say(l, "%8.2f s  %s%s", at_ms / 1e3, k->what, e->begins ? "" : ": over");
     }
@@ -263,9 +263,9 @@ static int disturb(lab *l, shoal_err *err)
 static int prepare_strikes(lab *l, shoal_err *err)
 {
     int rc = schedule_make(&l->events, &l->n_events, l->s, err);
-    for (size_t i = 0; rc == 0 && i < l->n_events; i++) l->record.n_strikes += l->events[i].begins;
-    l->record.strikes = calloc(l->record.n_strikes + 1, sizeof *l->record.strikes);
-    if (rc == 0 && !l->record.strikes) rc = err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < l->n_events; i++) l->record.n_injections += l->events[i].begins;
+    l->record.injections = calloc(l->record.n_injections + 1, sizeof *l->record.injections);
+    if (rc == 0 && !l->record.injections) rc = err_nomem(err);
     return rc == 0 ? injector_new(&l->injector, l->s, l->processes, l->nodes, l->links, &l->record, err) : rc;
 }
 
@@ -286,8 +286,8 @@ static int report(lab *l, int *ret_status, shoal_err *err)
     lab_summary sum;
     char picture[4300];
     snprintf(picture, sizeof picture, "%s/timeline.svg", l->o->out);
-    while (l->record.n_strikes && !l->record.strikes[l->record.n_strikes - 1].what[0])
-        l->record.n_strikes--; /* those that an interrupted run did not come to */
+    while (l->record.n_injections && !l->record.injections[l->record.n_injections - 1].what[0])
+        l->record.n_injections--; /* those that an interrupted run did not come to */
     record_find_gaps(&l->record);
     int rc = report_sum(&sum, &l->record, err);
     if (rc == 0) rc = report_write(l->o->out, &l->record, &sum, err);
@@ -315,8 +315,8 @@ static int run_all(lab *l, const char *root, int *ret_status, shoal_err *err)
     if (rc == 0) rc = save_answers(l, err);
     if (rc == 0) rc = prepare_strikes(l, err);
     if (rc != 0) return rc;
-    say(l, "the disturbed run begins: %zu fault%s in %g s", l->record.n_strikes,
-        l->record.n_strikes == 1 ? "" : "s", l->s->seconds);
+    say(l, "the disturbed run begins: %zu fault%s in %g s", l->record.n_injections,
+        l->record.n_injections == 1 ? "" : "s", l->s->seconds);
     may_finish = 1;
     rc = disturb(l, err);
     return rc == 0 ? report(l, ret_status, err) : rc;

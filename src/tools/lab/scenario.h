@@ -1,4 +1,4 @@
-/* scenario.h: what a run of the fault lab is: nodes, links, what runs on them, a load, a timetable of faults.
+/* scenario.h: what a run of the fault lab is: nodes, links, what runs on them, a load, a schedule of faults.
  *
  *     lab_scenario *s;
  *     if (scenario_load(&s, "examples/lab/freeze.yaml", err)) return err->code;

@@ -15,7 +15,7 @@ static double last_of(const lab_scenario *s, const lab_fault *f)
     return f->until_s > 0 && f->until_s < s->seconds ? f->until_s : s->seconds;
 }
 
-static size_t strikes_of(const lab_scenario *s, const lab_fault *f)
+static size_t injections_of(const lab_scenario *s, const lab_fault *f)
 {
     double first = first_of(f), last = last_of(s, f);
     if (first >= last) return 0;
@@ -38,16 +38,16 @@ static size_t fill(lab_event *e, const lab_scenario *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_faults; i++)
-        for (size_t k = 0, m = strikes_of(s, &s->faults[i]); k < m; k++)
+        for (size_t k = 0, m = injections_of(s, &s->faults[i]); k < m; k++)
             e[n++] = (lab_event){.at_s = first_of(&s->faults[i]) + (double)k * s->faults[i].every_s,
                                  .fault = i,
                                  .begins = true};
     qsort(e, n, sizeof *e, by_time);
-    size_t n_strikes = n;
-    for (size_t i = 0; i < n_strikes; i++) {
+    size_t n_injections = n;
+    for (size_t i = 0; i < n_injections; i++) {
         double lasts = s->faults[e[i].fault].for_s;
-        e[i].strike = i;
-        if (lasts > 0) e[n++] = (lab_event){.at_s = e[i].at_s + lasts, .fault = e[i].fault, .strike = i};
+        e[i].injection = i;
+        if (lasts > 0) e[n++] = (lab_event){.at_s = e[i].at_s + lasts, .fault = e[i].fault, .injection = i};
     }
     qsort(e, n, sizeof *e, by_time);
     return n;
@@ -56,7 +56,7 @@ static size_t fill(lab_event *e, const lab_scenario *s)
 int schedule_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_err *err)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n_faults; i++) n += 2 * strikes_of(s, &s->faults[i]);
+    for (size_t i = 0; i < s->n_faults; i++) n += 2 * injections_of(s, &s->faults[i]);
     lab_event *e = calloc(n + 1, sizeof *e);
     if (!e) return err_nomem(err);
     *ret_n = fill(e, s);
@@ -64,7 +64,7 @@ int schedule_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_e
     return 0;
 }
 
-size_t schedule_draw(const lab_scenario *s, size_t strike, unsigned what, size_t n)
+size_t schedule_draw(const lab_scenario *s, size_t injection, unsigned what, size_t n)
 {
-    return (size_t)(rng_uniform(s->seed ^ 0x6661756c74, strike * 16 + what) * (double)n);
+    return (size_t)(rng_uniform(s->seed ^ 0x6661756c74, injection * 16 + what) * (double)n);
 }

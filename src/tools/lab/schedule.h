@@ -13,16 +13,17 @@
 #include "lab/scenario.h"
 
 typedef struct lab_event {
-    double at_s;   /* from the start of the load */
-    size_t fault;  /* its place in the scenario */
-    size_t strike; /* which of the strikes of the whole run it begins or ends, from 0 in order of time */
+    double at_s;  /* from the start of the load */
+    size_t fault; /* its place in the scenario */
+    size_t
+        injection; /* which of the injections of the whole run it begins or ends, from 0 in order of time */
     bool begins;
 } lab_event;
 
 /* *ret is the caller's to free(); at least an empty one. A fault without for_s has no end. */
 int schedule_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_err *err);
 
-/* The draw for a strike, from 0 to n - 1; n > 0. */
-size_t schedule_draw(const lab_scenario *s, size_t strike, unsigned what, size_t n);
+/* The draw for an injection, from 0 to n - 1; n > 0. */
+size_t schedule_draw(const lab_scenario *s, size_t injection, unsigned what, size_t n);
 
 #endif

@@ -135,20 +135,21 @@ static void report_counts_fates_and_finds_the_gap_at_each_fault(void **state)
         {.request = 1, .start_ms = 530, .end_ms = 591, .first_ms = 590, .pieces_ms = late, .n_pieces = 2},
         {.request = 1, .start_ms = 560, .end_ms = 621, .first_ms = 620, .pieces_ms = late, .n_pieces = 2},
     };
-    lab_strike strikes[] = {
+    lab_injection injections[] = {
         {.at_ms = 60, .end_ms = -1, .hit = true, .model = "m", .what = "kill worker m"},
         {.fault = 1, .at_ms = 500, .end_ms = 550, .hit = true, .what = "reboot"},
         {.fault = 2, .at_ms = 600, .end_ms = -1, .hit = false, .what = "kill worker: there is none"},
     };
-    lab_record r = {.scenario = &s, .answers = answers, .n_answers = 7, .strikes = strikes, .n_strikes = 3};
+    lab_record r = {
+        .scenario = &s, .answers = answers, .n_answers = 7, .injections = injections, .n_injections = 3};
     lab_summary sum;
     shoal_err err;
     record_find_gaps(&r);
-    assert_int_equal(strikes[0].n_touched, 2); /* the lost one, too; the other model's feel nothing */
-    assert_true(strikes[0].gap_ms == 70);      /* from 50 to 120 */
-    assert_int_equal(strikes[1].n_touched, 1); /* which began before it was over, and asks for whatever */
-    assert_true(strikes[1].gap_ms == 60);
-    assert_int_equal(strikes[2].n_touched, 0); /* nothing was struck */
+    assert_int_equal(injections[0].n_touched, 2); /* the lost one, too; the other model's feel nothing */
+    assert_true(injections[0].gap_ms == 70);      /* from 50 to 120 */
+    assert_int_equal(injections[1].n_touched, 1); /* which began before it was over, and asks for whatever */
+    assert_true(injections[1].gap_ms == 60);
+    assert_int_equal(injections[2].n_touched, 0); /* nothing was struck */
     assert_int_equal(report_sum(&sum, &r, &err), 0);
     assert_int_equal(sum.n_requests, 7);
     assert_int_equal(sum.n_answered, 6);

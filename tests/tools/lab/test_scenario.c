@@ -114,7 +114,7 @@ static void schedule_unrolls_faults_in_order(void **state)
     assert_int_equal(n, sizeof want / sizeof *want);
     for (size_t i = 0; i < n; i++) {
         assert_true(e[i].at_s == want[i].at_s && e[i].fault == want[i].fault &&
-                    e[i].strike == want[i].strike);
+                    e[i].injection == want[i].injection);
         assert_int_equal(e[i].begins, want[i].begins);
     }
     for (size_t i = 0; i < 100; i++) assert_true(schedule_draw(s, i, 0, 3) < 3);
