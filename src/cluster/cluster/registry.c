@@ -371,7 +371,7 @@ void registry_remove(registry *g, health_poller *l)
 
 replica *registry_get(const registry *g, const char *id)
 {
-    return strmap_get(&g->by_id, id); /* a contact begins with its replica */
+    return strmap_get(&g->by_id, id); /* a health_poller begins with its replica */
 }
 
 const node *registry_node(const registry *g, const char *name)

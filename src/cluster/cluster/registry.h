@@ -10,7 +10,7 @@
  *     const replica_set *s = registry_find(g, "home-intent");      // NULL: no such model
  *     for (size_t i = 0; i < s->n_ready; i++) use(s->replicas[i]); // those that take calls now
  *
- * All time is that of an env, all contact that of a reach, so that a cluster can be simulated. Loop thread
+ * Time comes from an env, connections from a connector, so that a cluster can be simulated. Loop thread
  * only. */
 #ifndef CLUSTER_REGISTRY_H
 #define CLUSTER_REGISTRY_H

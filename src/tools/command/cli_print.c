@@ -1,4 +1,4 @@
-/* cli_print.c: what commands print of files, servers and models: as it is into a pipe, tamed on a terminal.
+/* cli_print.c: what commands print of files, servers and models: as it is into a pipe, sanitised on a terminal.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -29,12 +29,12 @@ static int no_memory(void)
 int cli_write(const char *s, size_t n)
 {
     if (!isatty(STDOUT_FILENO)) return fwrite(s, 1, n, stdout) == n ? 0 : -1;
-    char *tame = malloc(n + 1);
-    if (!tame) return no_memory();
-    if (n) memcpy(tame, s, n);
-    n = sanitise_bytes(tame, n, "\n\t");
-    int rc = fwrite(tame, 1, n, stdout) == n ? 0 : -1;
-    free(tame);
+    char *safe = malloc(n + 1);
+    if (!safe) return no_memory();
+    if (n) memcpy(safe, s, n);
+    n = sanitise_bytes(safe, n, "\n\t");
+    int rc = fwrite(safe, 1, n, stdout) == n ? 0 : -1;
+    free(safe);
     return rc;
 }
 

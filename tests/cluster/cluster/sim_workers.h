@@ -257,7 +257,7 @@ static void sim_pause(grpc_client_call *c, bool paused)
     ((sim_call *)c)->paused = paused;
 }
 
-static connector sim_reach(sim_world *w)
+static connector sim_connector(sim_world *w)
 {
     return (connector){.open = sim_open,
                        .connect = sim_connect,

@@ -29,7 +29,7 @@ static void house_open(house *h)
     *h = (house){.now_ns = S};
     log_setup(LOG_OFF, false);
     sim_world_open(&h->world, 1);
-    connector how = sim_reach(&h->world);
+    connector how = sim_connector(&h->world);
     assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
     assert_int_equal(source_open(&h->s, h->g, "agents", NULL), 0);
 }

@@ -740,7 +740,7 @@ static calls *watch_new(sim_gateway *w, const sim_cluster *c)
 static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
 {
     const env *e = c->world.e;
-    connector how = sim_reach(&c->world);
+    connector how = sim_connector(&c->world);
     failover_options failover = {.observer = &c->observer};
     hedge_options hedge = {.observer = &c->observer};
     silence_options silence = {.observer = &c->observer};

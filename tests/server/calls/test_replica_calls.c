@@ -175,7 +175,7 @@ static void capable_open(capable_world *h)
     log_setup(LOG_OFF, false);
     sim_world_open(&h->world, 1);
     h->world.service = &SERVICE;
-    h->how = sim_reach(&h->world);
+    h->how = sim_connector(&h->world);
     assert_int_equal(registry_new_with(&h->g, h->world.e, &h->how, NULL), 0);
     assert_int_equal(source_open(&h->s, h->g, "test", NULL), 0);
     assert_int_equal(replica_calls_new(&h->c, h->g, NULL, NULL), 0);

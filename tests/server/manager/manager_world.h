@@ -175,7 +175,7 @@ static inline void house_open(house *h)
     uv_timer_start(&h->alive, ticked, 1, 1);
     assert_int_equal(config_parse(&h->config, NULL, yaml, sizeof yaml - 1, "x.yaml", NULL), 0);
     sim_world_open(&h->world, 1);
-    connector how = sim_reach(&h->world);
+    connector how = sim_connector(&h->world);
     assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
     assert_int_equal(source_open(&h->agent, h->g, "agent", NULL), 0);
     manager_start(h);

@@ -94,7 +94,7 @@ static void metrics_of_a_replica_go_with_it(void **state)
     buf out = {0};
     metrics *m = metrics_new();
     sim_world_open(&world, 1);
-    connector how = sim_reach(&world);
+    connector how = sim_connector(&world);
     assert_int_equal(registry_new_with(&g, world.e, &how, NULL), 0);
     assert_int_equal(source_open(&s, g, "nodes", NULL), 0);
     sim_worker_at(&world, "sim:a");

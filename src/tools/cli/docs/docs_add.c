@@ -46,11 +46,11 @@ static void show(adding *a, const char *name)
     size_t all = a->files.n;
     if (a->ask->quiet || all == 0) return;
     if (a->live) {
-        char tame[64];
+        char safe[64];
         size_t n = strlen(name);
-        snprintf(tame, sizeof tame, "%s", n > 60 ? name + n - 60 : name);
-        sanitise_text(tame, "");
-        fprintf(stderr, "\r\033[K%zu/%zu files, %zu chunks  %s", a->at_file, all, a->n_chunks, tame);
+        snprintf(safe, sizeof safe, "%s", n > 60 ? name + n - 60 : name);
+        sanitise_text(safe, "");
+        fprintf(stderr, "\r\033[K%zu/%zu files, %zu chunks  %s", a->at_file, all, a->n_chunks, safe);
     } else if (4 * a->at_file / all > a->quarter) {
         a->quarter = 4 * a->at_file / all;
         fprintf(stderr, "%zu/%zu files, %zu chunks\n", a->at_file, all, a->n_chunks);
@@ -59,13 +59,13 @@ static void show(adding *a, const char *name)
 
 static void say_failed(adding *a, const char *source, const char *why)
 {
-    char *tame = strdup(source), *reason = strdup(why);
-    if (tame && reason) {
-        sanitise_text(tame, "");
+    char *safe = strdup(source), *reason = strdup(why);
+    if (safe && reason) {
+        sanitise_text(safe, "");
         sanitise_text(reason, "");
-        fprintf(stderr, "%s%s: %s\n", a->live ? "\r\033[K" : "", tame, reason);
+        fprintf(stderr, "%s%s: %s\n", a->live ? "\r\033[K" : "", safe, reason);
     }
-    free(tame);
+    free(safe);
     free(reason);
     if (!utf8_valid(source, strlen(source), NULL)) source = "a name that is not UTF-8";
     json_array_append_new(a->errors, json_pack("{s:s, s:s}", "source", source, "error", why));

@@ -24,7 +24,7 @@ static int show(const view *v, const char *line, size_t n)
     if (v->form == LOG_FORM_JSON || !log_view_put(&out, v->form, cli_columns(80), v->colour, line, n)) {
         if (v->form == LOG_FORM_JSON) cli_printf("%.*s\n", (int)n, line);
     } else {
-        fwrite(out.data, 1, out.len, stdout); /* tame, with its colours */
+        fwrite(out.data, 1, out.len, stdout); /* sanitised, with its colours */
     }
     buf_done(&out);
     return ferror(stdout);
