@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "infer/engine_impl.h"
-#include "infer/lanes.h"
+#include "infer/beam_set.h"
 
 #define OTHER_REPLY "the search found another reply than the one that resume_ids began"
 
@@ -96,8 +96,8 @@ static void gather(engine *e, engine_step *w)
     for (size_t i = 0; i < e->n_running; i++) {
         session *s = e->running[i];
         if (!s->picked) continue;
-        for (size_t k = 0; s->lanes && k < s->lanes->n; k++) add_stepper(w, s->lanes->lane[k], s);
-        if (!s->lanes) add_stepper(w, s, s);
+        for (size_t k = 0; s->beams && k < s->beams->n; k++) add_stepper(w, s->beams->lane[k], s);
+        if (!s->beams) add_stepper(w, s, s);
     }
 }
 
@@ -363,17 +363,17 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
     size_t n;
     float logprob;
     session_tell_progress(s);
-    if (!lanes_ready(s->lanes)) return;
-    for (size_t i = 0; i < s->lanes->n; i++) {
-        if (isfinite(s->lanes->lane[i]->next.logprob)) continue;
+    if (!beam_set_ready(s->beams)) return;
+    for (size_t i = 0; i < s->beams->n; i++) {
+        if (isfinite(s->beams->lane[i]->next.logprob)) continue;
         leave_not_finite(e, s);
         return;
     }
     s->n_stint++;
     s->n_losses = 0;
-    atomic_fetch_add(&e->stats.n_generated_tokens, s->lanes->n);
-    if (lanes_advance(s->lanes, e->kv)) return;
-    const int32_t *ids = beam_best(s->lanes->search, &n, &logprob);
+    atomic_fetch_add(&e->stats.n_generated_tokens, s->beams->n);
+    if (beam_set_advance(s->beams, e->kv)) return;
+    const int32_t *ids = beam_best(s->beams->search, &n, &logprob);
     int rc = session_take_all(s, ids, n, logprob, now_ns);
     leave(e, s, rc, rc == SHOAL_EINVALID ? OTHER_REPLY : NULL);
 }

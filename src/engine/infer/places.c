@@ -2,12 +2,12 @@
  * has the rule). Engine thread. */
 #include "base/clock.h"
 #include "infer/engine_impl.h"
-#include "infer/lanes.h"
+#include "infer/beam_set.h"
 
 void places_release(engine *e, session *s)
 {
     kv_release(e->kv, &s->kv);
-    if (s->lanes) lanes_release(s->lanes, e->kv);
+    if (s->beams) beam_set_release(s->beams, e->kv);
 }
 
 void places_note_pages(engine *e)
@@ -19,7 +19,7 @@ void places_note_pages(engine *e)
 /* Sequences that compute for it. */
 static size_t width_of(const session *s)
 {
-    return s->lanes ? s->lanes->n_max : 1;
+    return s->beams ? s->beams->n_max : 1;
 }
 
 static size_t places_used(const engine *e)
@@ -40,8 +40,8 @@ static size_t adoptable(const session *s)
 static bool take_in(engine *e, session *s)
 {
     size_t had = 0, pages = 0;
-    for (size_t i = 0; i < (s->lanes ? s->lanes->n : 1); i++) {
-        session *l = s->lanes ? s->lanes->lane[i] : s;
+    for (size_t i = 0; i < (s->beams ? s->beams->n : 1); i++) {
+        session *l = s->beams ? s->beams->lane[i] : s;
         had = kv_adopt(e->kv, &l->kv, l->ids, adoptable(l));
         pages += (l->n_ids - had) / KV_PAGE_TOKENS + 1;
     }

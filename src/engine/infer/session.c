@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "infer/lanes.h"
+#include "infer/beam_set.h"
 
 #define TOKEN_TEXT_BYTES 512 /* room for the text of one token; longer ones allocate */
 
@@ -98,7 +98,7 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
         s->ballot = ballot_new(r->geometric, s->config->n_vocab);
         if (!s->ballot) return err_nomem(err);
     }
-    return r->n_beams > 1 ? lanes_new(&s->lanes, m, r, s, n_ctx, err) : 0;
+    return r->n_beams > 1 ? beam_set_new(&s->beams, m, r, s, n_ctx, err) : 0;
 }
 
 /* Likelier tokens that are told beside a judged one. */
@@ -166,7 +166,7 @@ void session_free(session *s)
 {
     if (!s) return;
     assert(s->kv.n_pages == 0);
-    lanes_free(s->lanes);
+    beam_set_free(s->beams);
     free(s->kv.pages);
     free(s->ids);
     free(s->source);
@@ -340,7 +340,7 @@ void session_tell_ballot(const session *s)
 void session_tell_progress(const session *s)
 {
     if (!s->progress) return;
-    size_t n_read = s->lanes ? s->lanes->lane[0]->kv.n_tokens : s->kv.n_tokens;
+    size_t n_read = s->beams ? s->beams->lane[0]->kv.n_tokens : s->kv.n_tokens;
     s->fn(s->user, &(gen_event){.kind = EVENT_PROGRESS,
                                 .id = -1,
                                 .text = "",
@@ -423,7 +423,7 @@ static int resume(session *s, const gen_request *r, size_t n_ctx, shoal_err *err
     if (rc != 0) return rc;
     s->resumed = true;
     s->job.n_left -= r->n_resume;
-    if (!s->lanes) return replay(s, r, err);
+    if (!s->beams) return replay(s, r, err);
     s->begun = malloc(r->n_resume * sizeof *s->begun);
     if (!s->begun) return err_nomem(err);
     memcpy(s->begun, r->resume_ids, r->n_resume * sizeof *s->begun);

@@ -19,7 +19,7 @@
 #include "net/attention/kv.h"
 #include "chat/thinking.h"
 
-struct lanes;
+struct beam_set;
 
 typedef struct session {
     job job; /* first */
@@ -46,11 +46,11 @@ typedef struct session {
     buf resumed_text, resumed_thought;
     int32_t *begun;
     size_t n_begun;
-    struct lanes *lanes; /* of a beam search: they compute, this one waits for them */
-    adapter *adapter;    /* its reference; NULL: none */
-    ballot *ballot;      /* its tokens are chosen together with other models; NULL: alone */
-    input *source;       /* of an encoder-decoder */
-    void *cross;         /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
+    struct beam_set *beams; /* of a beam search: they compute, this one waits for them */
+    adapter *adapter;       /* its reference; NULL: none */
+    ballot *ballot;         /* its tokens are chosen together with other models; NULL: alone */
+    input *source;          /* of an encoder-decoder */
+    void *cross;            /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
     size_t n_cross;
     /* a probe (engine_logits) samples nothing: rows of logits go to probe_out[n_probe][n_vocab] */
     float *probe_out;

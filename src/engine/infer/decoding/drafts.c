@@ -6,7 +6,7 @@
 
 static bool may_draft(const engine *e, const session *s, const session *of)
 {
-    return !e->o.no_drafts && s == of && !s->lanes && !s->ballot && s->n_probe == 0;
+    return !e->o.no_drafts && s == of && !s->beams && !s->ballot && s->n_probe == 0;
 }
 
 static size_t least(size_t a, size_t b)

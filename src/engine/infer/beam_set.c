@@ -1,13 +1,13 @@
-/* lanes.c: lanes take the place of one another; see lanes.h. */
-#include "infer/lanes.h"
+/* beam_set.c: lanes take the place of one another; see beam_set.h. */
+#include "infer/beam_set.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int lanes_new(lanes **ret, const model *m, const gen_request *r, const session *s, size_t n_ctx,
-              shoal_err *err)
+int beam_set_new(beam_set **ret, const model *m, const gen_request *r, const session *s, size_t n_ctx,
+                 shoal_err *err)
 {
-    lanes *l = calloc(1, sizeof *l);
+    beam_set *l = calloc(1, sizeof *l);
     if (!l) return err_nomem(err);
     gen_request of_lane = {
         .ids = r->ids, .n_ids = r->n_ids, .max_tokens = r->max_tokens, .n_top = (int)(2 * r->n_beams)};
@@ -19,7 +19,7 @@ int lanes_new(lanes **ret, const model *m, const gen_request *r, const session *
     }
     if (rc == 0 && !(l->spare = calloc(l->n_max, s->max_ids * sizeof *l->spare))) rc = err_nomem(err);
     if (rc) {
-        lanes_free(l);
+        beam_set_free(l);
         return rc;
     }
     l->n = 1; /* the others come of the first */
@@ -27,7 +27,7 @@ int lanes_new(lanes **ret, const model *m, const gen_request *r, const session *
     return 0;
 }
 
-void lanes_free(lanes *l)
+void beam_set_free(beam_set *l)
 {
     if (!l) return;
     for (size_t i = 0; i < l->n_max; i++) session_free(l->lane[i]);
@@ -36,7 +36,7 @@ void lanes_free(lanes *l)
     free(l);
 }
 
-void lanes_release(lanes *l, kv *c)
+void beam_set_release(beam_set *l, kv *c)
 {
     for (size_t i = 0; i < l->n_max; i++) {
         kv_release(c, &l->lane[i]->kv);
@@ -44,7 +44,7 @@ void lanes_release(lanes *l, kv *c)
     }
 }
 
-bool lanes_ready(const lanes *l)
+bool beam_set_ready(const beam_set *l)
 {
     for (size_t i = 0; i < l->n; i++)
         if (!l->lane[i]->has_next || session_pending(l->lane[i]) > 0) return false;
@@ -53,7 +53,7 @@ bool lanes_ready(const lanes *l)
 
 /* Pages go to the first lane that follows from theirs; further ones get a fork, and where no page is left for
  * that, none: they compute their past again. */
-static void move_pages(lanes *l, kv *c, const beam_move *moves, size_t n)
+static void move_pages(beam_set *l, kv *c, const beam_move *moves, size_t n)
 {
     kv_seq old[BEAM_MAX];
     size_t heir[BEAM_MAX], next_empty = 0;
@@ -72,7 +72,7 @@ static void move_pages(lanes *l, kv *c, const beam_move *moves, size_t n)
     }
 }
 
-static void move_ids(lanes *l, const beam_move *moves, size_t n)
+static void move_ids(beam_set *l, const beam_move *moves, size_t n)
 {
     size_t max = l->lane[0]->max_ids, length = l->lane[0]->n_ids;
     for (size_t i = 0; i < n; i++)
@@ -87,7 +87,7 @@ static void move_ids(lanes *l, const beam_move *moves, size_t n)
     }
 }
 
-bool lanes_advance(lanes *l, kv *c)
+bool beam_set_advance(beam_set *l, kv *c)
 {
     beam_lane now[BEAM_MAX];
     beam_move moves[BEAM_MAX];

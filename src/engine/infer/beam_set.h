@@ -1,31 +1,31 @@
-/* lanes.h: the hypotheses of one beam search inside the engine.
+/* beam_set.h: the hypotheses of one beam search inside the engine.
  *
  * The session that was asked for owns them, has one place in line and gives the events at the end; its lanes
  * are sessions without events that compute beside everybody else's in a step. When each has its candidates,
- * lanes_advance makes the lanes of the next step: keys and values of a shared past are shared pages. Engine
+ * beam_set_advance makes the lanes of the next step: keys and values of a shared past are shared pages. Engine
  * thread, but for new and free. */
-#ifndef INFER_LANES_H
-#define INFER_LANES_H
+#ifndef INFER_BEAM_SET_H
+#define INFER_BEAM_SET_H
 
 #include "infer/decoding/beam.h"
 #include "infer/session.h"
 
-typedef struct lanes {
+typedef struct beam_set {
     beam *search;
     size_t n, n_max; /* that go on; that there are */
     session *lane[BEAM_MAX];
     int32_t *spare; /* [n_max][max_ids] */
-} lanes;
+} beam_set;
 
 /* For s, which session_new made of r (n_beams over 1). */
-int lanes_new(lanes **ret, const model *m, const gen_request *r, const session *s, size_t n_ctx,
-              shoal_err *err);
-void lanes_free(lanes *l); /* pages must be released before; NULL is fine */
+int beam_set_new(beam_set **ret, const model *m, const gen_request *r, const session *s, size_t n_ctx,
+                 shoal_err *err);
+void beam_set_free(beam_set *l); /* pages must be released before; NULL is fine */
 /* Give back all pages; they are computed again, to the same bits, when it goes on. */
-void lanes_release(lanes *l, kv *c);
+void beam_set_release(beam_set *l, kv *c);
 /* Every lane that goes on has its candidates. */
-bool lanes_ready(const lanes *l);
+bool beam_set_ready(const beam_set *l);
 /* Choose the next lanes. False: the search is over. */
-bool lanes_advance(lanes *l, kv *c);
+bool beam_set_advance(beam_set *l, kv *c);
 
 #endif
