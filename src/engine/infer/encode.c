@@ -104,10 +104,10 @@ static void end_session(engine *e, session *s, int status, const char *message)
 /* The source is encoded: what the decoder's layers want of it is made once and kept. */
 static void make_cross(engine *e, session *s, const net_input *in, team *t)
 {
-    s->cross = mem_calloc64(e->ops->cross_bytes(e->home.net, in->rows), 1);
+    s->cross = mem_calloc64(e->ops->cross_bytes(e->mapping.net, in->rows), 1);
     if (!s->cross) return;
     s->n_cross = in->rows;
-    e->ops->cross(e->home.net, t, s->adapter, in->values, in->rows, s->cross);
+    e->ops->cross(e->mapping.net, t, s->adapter, in->values, in->rows, s->cross);
 }
 
 static void check_session(engine *e, session *s, bool finite)
@@ -146,7 +146,7 @@ static void hand_out(engine *e, size_t n, uint64_t start_ns, uint64_t took_ns)
 
 static void run_batch(engine *e, team *t, size_t n)
 {
-    e->ops->encode(e->home.net, t, e->enc_inputs, n);
+    e->ops->encode(e->mapping.net, t, e->enc_inputs, n);
     for (size_t i = 0; i < n; i++)
         if (e->enc_batch[i].session) make_cross(e, e->enc_batch[i].session, &e->enc_inputs[i], t);
 }

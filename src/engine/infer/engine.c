@@ -157,7 +157,7 @@ static int load_net(engine *e, shoal_err *err)
                          .max_rows = e->o.max_batch + PROBE_ROWS,
                          .max_inputs = e->enc_max,
                          .max_positions = e->enc_positions};
-    return home_load(&e->home, e->ops, e->m, e->team, &limits, err);
+    return weights_mapping_load(&e->mapping, e->ops, e->m, e->team, &limits, err);
 }
 
 static void *thread_main(void *arg)
@@ -186,8 +186,8 @@ static void free_steps(engine *e)
 static void destroy(engine *e)
 {
     free_steps(e);
-    pace_kept_close(&e->pace_kept, &e->home.store, &e->pace);
-    home_free(&e->home, e->ops);
+    pace_kept_close(&e->pace_kept, &e->mapping.store, &e->pace);
+    weights_mapping_free(&e->mapping, e->ops);
     kv_free(e->kv);
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
     free(e->spaces);
@@ -239,7 +239,7 @@ static int start(engine *e, shoal_err *err)
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);
-    if (rc == 0) pace_kept_open(&e->pace_kept, &e->home.store, &e->home.head, i, &e->pace);
+    if (rc == 0) pace_kept_open(&e->pace_kept, &e->mapping.store, &e->mapping.head, i, &e->pace);
     if (rc == 0 && e->o.adapter)
         rc = adapter_open(&e->standard, e->o.adapter, e->o.adapter_strength != 0 ? e->o.adapter_strength : 1,
                           e->m, err);

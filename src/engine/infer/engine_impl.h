@@ -9,7 +9,7 @@
 #include "infer/batch.h"
 #include "infer/decoding/draft.h"
 #include "infer/engine.h"
-#include "infer/home.h"
+#include "infer/weights_mapping.h"
 #include "infer/input.h"
 #include "infer/pace_kept.h"
 #include "infer/job_queue.h"
@@ -81,7 +81,7 @@ struct engine {
     pace_kept pace_kept;
     turn turn;
     const net_ops *ops;
-    home home;
+    weights_mapping mapping;
     /* NET_DECODES */
     kv *kv;
     sampler_space *spaces; /* one a member */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "infer/home.h"
+#include "infer/weights_mapping.h"
 #include "infer/pace.h"
 #include "infer/pace_kept.h"
 #include "infer/turn.h"
@@ -19,7 +19,7 @@
 struct stage {
     const model_config *c;
     const net_ops *ops;
-    home home;
+    weights_mapping mapping;
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
     pace_kept pace_kept;
@@ -99,8 +99,8 @@ static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
     if (rc) return rc;
     net_limits limits = {
         .part = o->part, .n_ctx = s->facts.n_ctx, .max_tokens = s->facts.max_tokens, .max_rows = 1};
-    rc = home_load(&s->home, s->ops, m, s->team, &limits, err);
-    if (rc == 0) pace_kept_open(&s->pace_kept, &s->home.store, &s->home.head, set, &s->pace);
+    rc = weights_mapping_load(&s->mapping, s->ops, m, s->team, &limits, err);
+    if (rc == 0) pace_kept_open(&s->pace_kept, &s->mapping.store, &s->mapping.head, set, &s->pace);
     return rc;
 }
 
@@ -122,8 +122,8 @@ int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
 void stage_free(stage *s)
 {
     if (!s) return;
-    pace_kept_close(&s->pace_kept, &s->home.store, &s->pace);
-    home_free(&s->home, s->ops);
+    pace_kept_close(&s->pace_kept, &s->mapping.store, &s->pace);
+    weights_mapping_free(&s->mapping, s->ops);
     kv_free(s->kv);
     team_free(s->team);
     team_free(s->solo);
@@ -297,7 +297,7 @@ static void walk(stage *s, const stage_step *step, float *rows, size_t n_rows)
     bool as_team = !s->solo || pace_choose(&s->pace, k, n_rows);
     team *t = as_team ? s->team : s->solo;
     turn_begin(&s->turn, clock_ns() + SOON_NS, team_size(t));
-    s->ops->walk(s->home.net, t, s->kv, s->items, step->n_items, rows);
+    s->ops->walk(s->mapping.net, t, s->kv, s->items, step->n_items, rows);
     pace_note(&s->pace, k, n_rows, as_team, turn_end(&s->turn));
 }
 

@@ -23,7 +23,7 @@ static inline start open_start(const char *path, const model_options *o, int n_t
 
 static inline void close_start(start *x)
 {
-    home_settle(&x->e->home);
+    weights_mapping_settle(&x->e->mapping);
     engine_free(x->e);
     model_free(x->m);
 }

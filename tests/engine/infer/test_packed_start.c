@@ -27,11 +27,11 @@ static bool start_gives_the_same(const char *path)
         assert_memory_equal(a, b, n * sizeof *a);
         free(a);
         free(b);
-        home_settle(&with.e->home);
+        weights_mapping_settle(&with.e->mapping);
     }
-    bool used = with.e->home.image != NULL;
-    assert_true(used == (weights_fresh(with.e->home.weights) == 0));
-    assert_null(without.e->home.image);
+    bool used = with.e->mapping.image != NULL;
+    assert_true(used == (weights_fresh(with.e->mapping.weights) == 0));
+    assert_null(without.e->mapping.image);
     close_start(&with);
     close_start(&without);
     return used;
@@ -75,7 +75,7 @@ static void encoders_start_so_as_well(void **state)
 {
     for (int i = 0; i < 2; i++) {
         start x = open_with(SHOAL_GGUF_DIR "/minilm-embed.gguf", &store);
-        assert_true((x.e->home.image != NULL) == (i == 1));
+        assert_true((x.e->mapping.image != NULL) == (i == 1));
         close_start(&x);
     }
 }
@@ -97,7 +97,7 @@ static void folders_start_so_as_well(void **state)
         for (int again = 0; again < 2; again++) {
             snprintf(path, sizeof path, DATA "hf/%s", others[i]);
             start x = open_with(path, &store);
-            assert_true((x.e->home.image != NULL) == again);
+            assert_true((x.e->mapping.image != NULL) == again);
             close_start(&x);
         }
 }
@@ -142,7 +142,7 @@ static void a_folder_that_changed_is_another_model(void **state)
 static char *image_of(const char *path)
 {
     start x = open_with(path, &store);
-    char *image = packed_store_path(&store, &x.e->home.head);
+    char *image = packed_store_path(&store, &x.e->mapping.head);
     close_start(&x);
     return image;
 }
@@ -178,11 +178,11 @@ static void an_image_of_other_matrices_is_replaced(void **state)
 {
     const char *path = SHOAL_GGUF_DIR "/llama-gqa.gguf";
     start x = open_with(path, &store);
-    packed_head h = x.e->home.head;
+    packed_head h = x.e->mapping.head;
     char *image = packed_store_path(&store, &h);
     close_start(&x);
     start other = open_with(SHOAL_GGUF_DIR "/olmo2.gguf", NULL);
-    must(packed_write(image, h, other.e->home.weights, NULL, &err));
+    must(packed_write(image, h, other.e->mapping.weights, NULL, &err));
     close_start(&other);
     assert_false(start_gives_the_same(path));
     assert_true(start_gives_the_same(path));

@@ -53,7 +53,7 @@ static bool mapped(const char *path, dtype regroup, const packed_store *s, start
 {
     start x = open_as(path, regroup, s, 2);
     assert_same_logits(&x, plain);
-    bool is = x.e->home.image != NULL;
+    bool is = x.e->mapping.image != NULL;
     close_start(&x);
     return is;
 }

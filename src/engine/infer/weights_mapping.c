@@ -1,7 +1,7 @@
-/* home.c: see home.h. Nothing that goes wrong with an image is an error: the weights are packed instead, and
+/* weights_mapping.c: see weights_mapping.h. Nothing that goes wrong with an image is an error: the weights are packed instead, and
  * a line in the log says why. */
 #define _GNU_SOURCE
-#include "infer/home.h"
+#include "infer/weights_mapping.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void log_refused(const char *path, const shoal_err *why)
 }
 
 /* The image of this model, if there is one that can be used. */
-static int find_image(home *h, model *m, team *t, const net_limits *l, shoal_err *err)
+static int find_image(weights_mapping *h, model *m, team *t, const net_limits *l, shoal_err *err)
 {
     shoal_err why;
     h->store = *model_packs(m);
@@ -70,7 +70,8 @@ static int find_image(home *h, model *m, team *t, const net_limits *l, shoal_err
 }
 
 /* An image is used whole or not at all: with a part of it, its pages would be read beside others. */
-static int load_net(home *h, const net_ops *ops, model *m, team *t, const net_limits *l, shoal_err *err)
+static int load_net(weights_mapping *h, const net_ops *ops, model *m, team *t, const net_limits *l,
+                    shoal_err *err)
 {
     size_t n;
     int rc = weights_new(&h->weights, t, h->image ? 0 : estimate(m), err);
@@ -87,7 +88,7 @@ static int load_net(home *h, const net_ops *ops, model *m, team *t, const net_li
 
 /* ---- beside the network --------------------------------------------------------------------------- */
 
-static void write_image(home *h)
+static void write_image(weights_mapping *h)
 {
     shoal_err err;
     int rc = packed_store_keep(&h->store, &h->head, h->weights, h->seen, &h->stop, &err);
@@ -97,20 +98,20 @@ static void write_image(home *h)
 }
 
 /* A copy of one's own leaves room for as much again. */
-static bool may_copy(const home *h)
+static bool may_copy(const weights_mapping *h)
 {
     return !h->store.shared && memory_headroom_read("").free_bytes / 2 > weights_bytes(h->weights);
 }
 
 /* The first requests read all weights once, at the memory's speed: a copy beside them would slow them down.
  */
-static void pause_first(home *h)
+static void pause_first(weights_mapping *h)
 {
     for (int ms = 0; ms < PAUSE_MS && !atomic_load(&h->stop); ms += 10)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
-static void enlarge_image(home *h)
+static void enlarge_image(weights_mapping *h)
 {
     static const char *const pages[] = {"small", "shared_huge", "own_huge"};
     packed_pages p = packed_enlarge(h->image, may_copy(h), &h->stop);
@@ -120,7 +121,7 @@ static void enlarge_image(home *h)
 
 static void *beside(void *arg)
 {
-    home *h = arg;
+    weights_mapping *h = arg;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BESIDE_NICE); /* requests come first */
     if (weights_bytes(h->weights) > PAUSE_BYTES) pause_first(h);
     if (weights_fresh(h->weights) > 0)
@@ -131,7 +132,7 @@ static void *beside(void *arg)
 }
 
 /* Without a thread there is no image this time, or no huge pages. */
-static void go_on_beside(home *h)
+static void go_on_beside(weights_mapping *h)
 {
     sigset_t all, before;
     if (!h->store.folder || weights_count(h->weights) == 0) return;
@@ -143,7 +144,7 @@ static void go_on_beside(home *h)
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
-static void forget_image(home *h, const net_ops *ops)
+static void forget_image(weights_mapping *h, const net_ops *ops)
 {
     if (h->net) ops->free(h->net);
     weights_free(h->weights);
@@ -153,7 +154,8 @@ static void forget_image(home *h, const net_ops *ops)
     h->image = NULL;
 }
 
-int home_load(home *h, const net_ops *ops, model *m, team *t, const net_limits *l, shoal_err *err)
+int weights_mapping_load(weights_mapping *h, const net_ops *ops, model *m, team *t, const net_limits *l,
+                         shoal_err *err)
 {
     int rc = find_image(h, m, t, l, err);
     if (rc == 0) rc = load_net(h, ops, m, t, l, err);
@@ -166,15 +168,15 @@ int home_load(home *h, const net_ops *ops, model *m, team *t, const net_limits *
     return rc;
 }
 
-void home_settle(home *h)
+void weights_mapping_settle(weights_mapping *h)
 {
     if (h->has_thread) pthread_join(h->thread, NULL);
     h->has_thread = false;
 }
 
-void home_free(home *h, const net_ops *ops)
+void weights_mapping_free(weights_mapping *h, const net_ops *ops)
 {
     atomic_store(&h->stop, true);
-    home_settle(h);
+    weights_mapping_settle(h);
     forget_image(h, ops);
 }

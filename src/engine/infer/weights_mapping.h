@@ -1,8 +1,8 @@
-/* home.h: a network and the place of its packed matrices, made and freed together.
+/* weights_mapping.h: a network and the place of its packed matrices, made and freed together.
  *
  *     home h = {0};
- *     home_load(&h, ops, m, team, &limits, &err);       h.net
- *     home_free(&h, ops);                               also after a failure
+ *     weights_mapping_load(&h, ops, m, team, &limits, &err);       h.net
+ *     weights_mapping_free(&h, ops);                               also after a failure
  *
  * Where the weights are then:
  *   - no store of images, or a small model, or the first start: packed by the team into anonymous huge pages.
@@ -14,8 +14,8 @@
  *
  * So a start never waits for a disk to be written nor for pages to be copied, and what is read is the same
  * bytes at the same addresses throughout. */
-#ifndef INFER_HOME_H
-#define INFER_HOME_H
+#ifndef INFER_WEIGHTS_MAPPING_H
+#define INFER_WEIGHTS_MAPPING_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@
 #include "model/packed/packed_store.h"
 #include "net/net.h"
 
-typedef struct home {
+typedef struct weights_mapping {
     net *net;
     weights *weights;
     packed *image; /* NULL: packed here */
@@ -35,12 +35,13 @@ typedef struct home {
     pthread_t thread;
     bool has_thread;
     atomic_bool stop;
-} home;
+} weights_mapping;
 
 /* ops->load with every matrix in one mapping. m must outlive h. */
-int home_load(home *h, const net_ops *ops, model *m, team *t, const net_limits *l, shoal_err *err);
-void home_free(home *h, const net_ops *ops);
+int weights_mapping_load(weights_mapping *h, const net_ops *ops, model *m, team *t, const net_limits *l,
+                         shoal_err *err);
+void weights_mapping_free(weights_mapping *h, const net_ops *ops);
 /* Wait until what goes on beside the network is done. */
-void home_settle(home *h);
+void weights_mapping_settle(weights_mapping *h);
 
 #endif
