@@ -414,9 +414,9 @@ static void compute(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, kind_of(w), n_tokens);
-    turn_begin(&e->turn, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
+    core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->decode(e->mapping.net, t, e->kv, w->items, w->n_items, on_row, w);
-    uint64_t took = turn_end(&e->turn), computed = clock_ns();
+    uint64_t took = core_lease_end(&e->lease), computed = clock_ns();
     step_note_team(e, kind_of(w), n_tokens, t, took);
     measure(e, w, took);
     hand_out(e, w, false);
@@ -491,9 +491,9 @@ static void launch(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, kind_of(w), n_tokens);
-    w->start_ns = turn_begin(&e->turn, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
+    w->start_ns = core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->walk(e->mapping.net, t, e->kv, w->items, w->n_items, e->hidden);
-    uint64_t took = turn_end(&e->turn);
+    uint64_t took = core_lease_end(&e->lease);
     step_note_team(e, kind_of(w), n_tokens, t, took);
     e->n_launched++;
     for (size_t i = 0; i < w->n_items; i++) {
@@ -519,9 +519,9 @@ static void land(engine *e)
     }
     bool as_team = !e->solo || pace_prefers_team(&e->pace, kind_of(w), w->n_rows ? w->n_rows : 1);
     team *t = as_team ? e->team : e->solo;
-    turn_begin(&e->turn, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
+    core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->finish(e->mapping.net, t, w->items, w->n_items, e->hidden, on_row, w);
-    turn_end(&e->turn);
+    core_lease_end(&e->lease);
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;
     uint64_t took = clock_ns() - w->start_ns;

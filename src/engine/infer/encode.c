@@ -158,9 +158,9 @@ void encode_step(engine *e)
     atomic_store(&e->stats.n_running, e->n_running + n);
     uint64_t deadline = fill_inputs(e, n);
     team *t = step_team(e, PACE_ENCODE, n_positions);
-    uint64_t start = turn_begin(&e->turn, step_deadline(deadline, SOON_NS), team_size(t));
+    uint64_t start = core_lease_begin(&e->lease, step_deadline(deadline, SOON_NS), team_size(t));
     run_batch(e, t, n);
-    uint64_t took = turn_end(&e->turn);
+    uint64_t took = core_lease_end(&e->lease);
     step_note_team(e, PACE_ENCODE, n_positions, t, took);
     measure(e, n_positions, took);
     hand_out(e, n, start, took);

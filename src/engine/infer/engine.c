@@ -233,9 +233,9 @@ static int start(engine *e, shoal_err *err)
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
     e->pace.n_members = e->o.n_threads;
     if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
-    e->turn.arbiter = e->o.arbiter;
-    if (rc == 0) turn_watch(&e->turn, e->team);
-    if (rc == 0 && e->solo) turn_watch(&e->turn, e->solo);
+    e->lease.arbiter = e->o.arbiter;
+    if (rc == 0) core_lease_watch(&e->lease, e->team);
+    if (rc == 0 && e->solo) core_lease_watch(&e->lease, e->solo);
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);

@@ -15,7 +15,7 @@
 #include "infer/job_queue.h"
 #include "infer/session.h"
 #include "infer/shards.h"
-#include "infer/turn.h"
+#include "infer/core_lease.h"
 #include "net/adapters.h"
 #include "net/net.h"
 
@@ -79,7 +79,7 @@ struct engine {
     team *team, *solo;        /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
     pace_kept pace_kept;
-    turn turn;
+    core_lease lease;
     const net_ops *ops;
     weights_mapping mapping;
     /* NET_DECODES */

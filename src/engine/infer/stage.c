@@ -11,7 +11,7 @@
 #include "infer/weights_mapping.h"
 #include "infer/pace.h"
 #include "infer/pace_kept.h"
-#include "infer/turn.h"
+#include "infer/core_lease.h"
 
 #define STEP_TOKENS 256      /* beside the batch; batch.h's BATCH_CHUNK_MAX */
 #define SOON_NS     5000000u /* what a step asks the arbiter for */
@@ -24,7 +24,7 @@ struct stage {
     pace pace;
     pace_kept pace_kept;
     kv *kv;
-    turn turn;
+    core_lease lease;
     stage_facts facts;
     net_item *items; /* [max_items], as is the next */
     kv_seq *seqs;
@@ -75,9 +75,9 @@ static int make_cache(stage *s, const model *m, const stage_options *o, shoal_er
 static int make_teams(stage *s, int n_threads, isa set, shoal_err *err)
 {
     int rc = team_new(&s->team, n_threads, set, err);
-    if (rc == 0) turn_watch(&s->turn, s->team);
+    if (rc == 0) core_lease_watch(&s->lease, s->team);
     if (rc == 0 && n_threads > 1) rc = team_new(&s->solo, 1, set, err);
-    if (rc == 0 && s->solo) turn_watch(&s->turn, s->solo);
+    if (rc == 0 && s->solo) core_lease_watch(&s->lease, s->solo);
     s->pace.n_members = n_threads;
     return rc;
 }
@@ -92,7 +92,7 @@ static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
                        "layers from 0 on belong to the first stage, which needs the "
                        "addresses of the others");
     s->ops = net_ops_for(s->c, err);
-    s->turn.arbiter = o->arbiter;
+    s->lease.arbiter = o->arbiter;
     if ((rc = isa_choose(&set, err)) != 0) return rc;
     rc = make_teams(s, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
     if (rc == 0) rc = make_cache(s, m, o, err);
@@ -293,12 +293,12 @@ static pace_kind kind_of(const stage_step *step)
 static void walk(stage *s, const stage_step *step, float *rows, size_t n_rows)
 {
     pace_kind k = kind_of(step);
-    s->pace.crowd = turn_crowd(&s->turn);
+    s->pace.crowd = core_lease_crowd(&s->lease);
     bool as_team = !s->solo || pace_choose(&s->pace, k, n_rows);
     team *t = as_team ? s->team : s->solo;
-    turn_begin(&s->turn, clock_ns() + SOON_NS, team_size(t));
+    core_lease_begin(&s->lease, clock_ns() + SOON_NS, team_size(t));
     s->ops->walk(s->mapping.net, t, s->kv, s->items, step->n_items, rows);
-    pace_note(&s->pace, k, n_rows, as_team, turn_end(&s->turn));
+    pace_note(&s->pace, k, n_rows, as_team, core_lease_end(&s->lease));
 }
 
 int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoal_err *err)

@@ -5,7 +5,7 @@
 
 team *step_team(engine *e, pace_kind k, size_t n_tokens)
 {
-    e->pace.crowd = turn_crowd(&e->turn);
+    e->pace.crowd = core_lease_crowd(&e->lease);
     return e->solo && !pace_choose(&e->pace, k, n_tokens) ? e->solo : e->team;
 }
 

@@ -1,5 +1,5 @@
-/* turn.c: see turn.h. */
-#include "infer/turn.h"
+/* core_lease.c: see core_lease.h. */
+#include "infer/core_lease.h"
 
 #include "base/clock.h"
 
@@ -7,7 +7,7 @@
 
 static void give_way(void *user)
 {
-    turn *t = user;
+    core_lease *t = user;
     if (t->since_ns == 0 || !arbiter_is_wanted(t->arbiter)) return;
     uint64_t now = clock_ns();
     if (now - t->since_ns < TURN_NS) return;
@@ -17,12 +17,12 @@ static void give_way(void *user)
     t->away_ns += t->since_ns - now;
 }
 
-void turn_watch(turn *t, team *of)
+void core_lease_watch(core_lease *t, team *of)
 {
     if (t->arbiter) team_at_barriers(of, give_way, t);
 }
 
-uint64_t turn_begin(turn *t, uint64_t deadline_ns, int n_cores)
+uint64_t core_lease_begin(core_lease *t, uint64_t deadline_ns, int n_cores)
 {
     if (t->arbiter) arbiter_acquire(t->arbiter, deadline_ns, n_cores);
     t->n_cores = n_cores;
@@ -31,12 +31,12 @@ uint64_t turn_begin(turn *t, uint64_t deadline_ns, int n_cores)
     return t->since_ns = t->start_ns = clock_ns();
 }
 
-int turn_crowd(const turn *t)
+int core_lease_crowd(const core_lease *t)
 {
     return t->arbiter ? arbiter_crowd(t->arbiter) : 1;
 }
 
-uint64_t turn_end(turn *t)
+uint64_t core_lease_end(core_lease *t)
 {
     uint64_t took = clock_ns() - t->start_ns - t->away_ns;
     t->since_ns = 0;

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "infer/turn.h"
+#include "infer/core_lease.h"
 
 typedef struct scene {
     arbiter *agent, *ours, *others;
     int fd;
     atomic_int n_turns; /* that the other worker had */
-    turn turn;
+    core_lease lease;
 } scene;
 
 static void scene_open(scene *s)
@@ -26,7 +26,7 @@ static void scene_open(scene *s)
     assert_int_equal(arbiter_create(&s->agent, &s->fd, &err), 0);
     assert_int_equal(arbiter_join(&s->ours, s->fd, 1, &err), 0);
     assert_int_equal(arbiter_join(&s->others, s->fd, 2, &err), 0);
-    s->turn.arbiter = s->ours;
+    s->lease.arbiter = s->ours;
 }
 
 static void scene_close(scene *s)
@@ -69,14 +69,14 @@ static bool lends_the_cores(int n_members)
     pthread_t other;
     scene_open(&s);
     assert_int_equal(team_new(&t, n_members, ISA_SCALAR, &err), 0);
-    turn_watch(&s.turn, t);
-    uint64_t start = turn_begin(&s.turn, UINT64_MAX, n_members);
+    core_lease_watch(&s.turn, t);
+    uint64_t start = core_lease_begin(&s.turn, UINT64_MAX, n_members);
     pthread_create(&other, NULL, want_once, &s);
     team_run(t, last_long, &s);
     uint64_t all = clock_ns() - s.turn.start_ns;
     bool lent = s.turn.away_ns > 0;
     if (clock_ms_since(start) < 200) assert_true(lent);
-    assert_true(turn_end(&s.turn) <= all);
+    assert_true(core_lease_end(&s.turn) <= all);
     pthread_join(other, NULL);
     arbiter_acquire(s.others, 1, 0); /* given back */
     arbiter_release(s.others);
@@ -103,14 +103,14 @@ static void without_an_arbiter_there_is_nobody_to_lend_to(void **state)
 {
     (void)state;
     shoal_err err;
-    turn none = {0};
+    core_lease none = {0};
     team *t;
     int n = 0;
     assert_int_equal(team_new(&t, 2, ISA_SCALAR, &err), 0);
-    turn_watch(&none, t);
-    assert_true(turn_begin(&none, 0, 2) > 0);
+    core_lease_watch(&none, t);
+    assert_true(core_lease_begin(&none, 0, 2) > 0);
     team_run(t, count, &n);
-    turn_end(&none);
+    core_lease_end(&none);
     assert_int_equal(n, 1);
     assert_int_equal(none.away_ns, 0);
     team_free(t);
