@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "infer/flight.h"
+#include "infer/async_batch.h"
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ void preprocessor_done(preprocessor *in)
 
 typedef struct run {
     const preprocessor *in;
-    flight flight;
+    async_batch flight;
     double *raw, *score;  /* [n_labels] */
     float *probabilities; /* [n_labels] */
     scorer_row_fn row;
@@ -130,7 +130,7 @@ typedef struct run {
 } run;
 
 /* Sensor and time lie behind each other in the tag. */
-static int note_item(flight_seat *s, const feed_item *it, shoal_err *err)
+static int note_item(async_batch_slot *s, const feed_item *it, shoal_err *err)
 {
     s->at[0] = it->line;
     s->at[1] = it->row;
@@ -141,9 +141,9 @@ static int note_item(flight_seat *s, const feed_item *it, shoal_err *err)
 /* The window that began first is scored: hand it on. */
 static int land(run *r, shoal_err *err)
 {
-    flight_seat *s;
+    async_batch_slot *s;
     size_t n = r->flight.n_values;
-    int rc = flight_wait(&r->flight, &s, err);
+    int rc = async_batch_wait(&r->flight, &s, err);
     if (rc != 0) return rc;
     engine_scores(r->in->engine, s->values, r->probabilities);
     scorer_row out = {.raw = r->raw, .score = r->score, .classes = r->score};
@@ -168,12 +168,12 @@ static int start_window(run *r, const feed_item *it, shoal_err *err)
                      .n_features = spec->window,
                      .width = spec->n_channels,
                      .deadline_ns = r->deadline_ns};
-    flight_seat *s = NULL;
+    async_batch_slot *s = NULL;
     int rc = 0;
-    if (flight_full(&r->flight))
-        for (int i = 0; rc == 0 && i < FLIGHT_SEATS / 2; i++) rc = land(r, err);
+    if (async_batch_full(&r->flight))
+        for (int i = 0; rc == 0 && i < ASYNC_BATCH_SLOTS / 2; i++) rc = land(r, err);
     if (rc != 0) return rc;
-    while ((rc = flight_add(&r->flight, &q, &s, err)) == SHOAL_EFULL && !flight_empty(&r->flight)) {
+    while ((rc = async_batch_add(&r->flight, &q, &s, err)) == SHOAL_EFULL && !async_batch_empty(&r->flight)) {
         rc = land(r, err);
         if (rc != 0) return rc;
     }
@@ -186,7 +186,7 @@ static int run_windows(run *r, feed *d, shoal_err *err)
     int rc;
     while ((rc = feed_next(d, &it, err)) == 1)
         if ((rc = start_window(r, &it, err)) != 0) break;
-    while (rc == 0 && !flight_empty(&r->flight)) rc = land(r, err);
+    while (rc == 0 && !async_batch_empty(&r->flight)) rc = land(r, err);
     return rc;
 }
 
@@ -200,11 +200,11 @@ static int score_windows(const preprocessor *in, feed *d, uint64_t deadline_ns, 
     r->raw = calloc(2 * n + 1, sizeof *r->raw);
     r->probabilities = calloc(n + 1, sizeof *r->probabilities);
     r->score = r->raw ? r->raw + n : NULL;
-    int rc =
-        r->raw && r->probabilities ? flight_open(&r->flight, in->engine, n, cancel, err) : err_nomem(err);
+    int rc = r->raw && r->probabilities ? async_batch_open(&r->flight, in->engine, n, cancel, err)
+                                        : err_nomem(err);
     if (rc == 0) {
         rc = run_windows(r, d, err);
-        flight_close(&r->flight);
+        async_batch_close(&r->flight);
     }
     free(r->raw);
     free(r->probabilities);
@@ -264,14 +264,14 @@ int preprocessor_look_at(const preprocessor *in, const float *pixels, uint64_t d
                      .n_features = in->config->image.channels * side,
                      .width = side,
                      .deadline_ns = deadline_ns};
-    flight *f = calloc(1, sizeof *f);
-    flight_seat *s = NULL;
-    int rc = f ? flight_open(f, in->engine, in->n_labels, cancel, err) : err_nomem(err);
+    async_batch *f = calloc(1, sizeof *f);
+    async_batch_slot *s = NULL;
+    int rc = f ? async_batch_open(f, in->engine, in->n_labels, cancel, err) : err_nomem(err);
     if (rc == 0) {
-        rc = flight_add(f, &q, NULL, err);
-        if (rc == 0) rc = flight_wait(f, &s, err);
+        rc = async_batch_add(f, &q, NULL, err);
+        if (rc == 0) rc = async_batch_wait(f, &s, err);
         if (rc == 0) memcpy(ret_logits, s->values, in->n_labels * sizeof *ret_logits);
-        flight_close(f);
+        async_batch_close(f);
     }
     free(f);
     return rc;

@@ -1,16 +1,16 @@
-/* flight.c: see flight.h. */
-#include "infer/flight.h"
+/* async_batch.c: see async_batch.h. */
+#include "infer/async_batch.h"
 #include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int flight_open(flight *f, engine *e, size_t n_values, const cancel_check *cancel, shoal_err *err)
+int async_batch_open(async_batch *f, engine *e, size_t n_values, const cancel_check *cancel, shoal_err *err)
 {
-    *f = (flight){.engine = e, .n_values = n_values};
+    *f = (async_batch){.engine = e, .n_values = n_values};
     if (cancel) f->cancel = *cancel;
-    f->values = calloc(FLIGHT_SEATS * (n_values ? n_values : 1), sizeof *f->values);
+    f->values = calloc(ASYNC_BATCH_SLOTS * (n_values ? n_values : 1), sizeof *f->values);
     if (!f->values) return err_nomem(err);
     pthread_condattr_t steady; /* so that timed waits do not follow a clock that somebody sets */
     pthread_condattr_init(&steady);
@@ -18,17 +18,17 @@ int flight_open(flight *f, engine *e, size_t n_values, const cancel_check *cance
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, &steady);
     pthread_condattr_destroy(&steady);
-    for (size_t i = 0; i < FLIGHT_SEATS; i++)
-        f->seats[i] = (flight_seat){.owner = f, .values = f->values + i * n_values};
+    for (size_t i = 0; i < ASYNC_BATCH_SLOTS; i++)
+        f->seats[i] = (async_batch_slot){.owner = f, .values = f->values + i * n_values};
     return 0;
 }
 
-bool flight_full(const flight *f)
+bool async_batch_full(const async_batch *f)
 {
-    return f->n == FLIGHT_SEATS;
+    return f->n == ASYNC_BATCH_SLOTS;
 }
 
-bool flight_empty(const flight *f)
+bool async_batch_empty(const async_batch *f)
 {
     return f->n == 0;
 }
@@ -36,8 +36,8 @@ bool flight_empty(const flight *f)
 /* The engine's thread. */
 static void arrived(void *user, const enc_result *r)
 {
-    flight_seat *s = user;
-    flight *f = s->owner;
+    async_batch_slot *s = user;
+    async_batch *f = s->owner;
     pthread_mutex_lock(&f->lock);
     bool fits = r->status != 0 || r->rows * r->cols == f->n_values;
     s->status = fits ? r->status : SHOAL_EINTERNAL;
@@ -51,9 +51,9 @@ static void arrived(void *user, const enc_result *r)
     pthread_mutex_unlock(&f->lock);
 }
 
-int flight_add(flight *f, const enc_request *r, flight_seat **ret, shoal_err *err)
+int async_batch_add(async_batch *f, const enc_request *r, async_batch_slot **ret, shoal_err *err)
 {
-    flight_seat *s = &f->seats[(f->first + f->n) % FLIGHT_SEATS];
+    async_batch_slot *s = &f->seats[(f->first + f->n) % ASYNC_BATCH_SLOTS];
     buf_clear(&s->tag);
     s->done = false;
     int rc = engine_encode(f->engine, r, arrived, s, &s->id, err);
@@ -64,11 +64,11 @@ int flight_add(flight *f, const enc_request *r, flight_seat **ret, shoal_err *er
 }
 
 /* True: it is done. */
-static bool wait_a_while(flight *f, const flight_seat *s)
+static bool wait_a_while(async_batch *f, const async_batch_slot *s)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += FLIGHT_ASK_MS * 1000000;
+    until.tv_nsec += ASYNC_BATCH_ASK_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&f->lock);
@@ -80,25 +80,26 @@ static bool wait_a_while(flight *f, const flight_seat *s)
     return done;
 }
 
-int flight_wait(flight *f, flight_seat **ret, shoal_err *err)
+int async_batch_wait(async_batch *f, async_batch_slot **ret, shoal_err *err)
 {
-    flight_seat *s = &f->seats[f->first];
+    async_batch_slot *s = &f->seats[f->first];
     while (!wait_a_while(f, s)) {
         int rc = cancel_ask(&f->cancel, err);
         if (rc != 0) return rc;
     }
-    f->first = (f->first + 1) % FLIGHT_SEATS;
+    f->first = (f->first + 1) % ASYNC_BATCH_SLOTS;
     f->n--;
     *ret = s;
     return s->status == 0 ? 0 : err_set(err, s->status, "%s", s->message);
 }
 
-void flight_close(flight *f)
+void async_batch_close(async_batch *f)
 {
-    for (size_t i = 0; i < f->n; i++) engine_cancel(f->engine, f->seats[(f->first + i) % FLIGHT_SEATS].id);
     for (size_t i = 0; i < f->n; i++)
-        while (!wait_a_while(f, &f->seats[(f->first + i) % FLIGHT_SEATS])) continue;
-    for (size_t i = 0; i < FLIGHT_SEATS; i++) buf_done(&f->seats[i].tag);
+        engine_cancel(f->engine, f->seats[(f->first + i) % ASYNC_BATCH_SLOTS].id);
+    for (size_t i = 0; i < f->n; i++)
+        while (!wait_a_while(f, &f->seats[(f->first + i) % ASYNC_BATCH_SLOTS])) continue;
+    for (size_t i = 0; i < ASYNC_BATCH_SLOTS; i++) buf_done(&f->seats[i].tag);
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->changed);
     free(f->values);
