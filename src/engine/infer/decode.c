@@ -127,7 +127,7 @@ static bool was_lately(uint64_t then_ns, uint64_t now_ns)
 static batch_scene look_around(engine *e, size_t n_decode)
 {
     uint64_t now = clock_ns();
-    linear_cost_line prefill = step_cost(&e->stats.prefill), decode = step_cost(&e->stats.decode);
+    linear_cost_line prefill = learnt_cost_line(&e->stats.prefill), decode = learnt_cost_line(&e->stats.decode);
     if (e->n_running > 1 || atomic_load(&e->queue.n) > 0) e->company_ns = now;
     return (batch_scene){
         .fixed_ms = prefill.fixed_ms,
@@ -236,15 +236,15 @@ static void count(engine_step *w)
     }
 }
 
-static pace_kind kind_of(const engine_step *w)
+static step_kind kind_of(const engine_step *w)
 {
-    return w->n_prefill > 0 ? PACE_PREFILL : PACE_DECODE;
+    return w->n_prefill > 0 ? STEP_PREFILL : STEP_DECODE;
 }
 
 /* What tokens of a prompt add to a step that decodes. */
 static void learn_beside(engine *e, const engine_step *w, double step_ms)
 {
-    double without = linear_cost_line_ms(step_cost(&e->stats.decode), 1, (double)w->n_decode);
+    double without = linear_cost_line_ms(learnt_cost_line(&e->stats.decode), 1, (double)w->n_decode);
     double each = (step_ms - without) / (double)w->n_prefill;
     if (without <= 0 || each <= 0) return;
     e->beside_ms = e->beside_ms > 0 ? e->beside_ms + BESIDE_WEIGHT * (each - e->beside_ms) : each;
@@ -517,7 +517,7 @@ static void land(engine *e)
         lose(e);
         return;
     }
-    bool as_team = !e->solo || pace_prefers_team(&e->pace, kind_of(w), w->n_rows ? w->n_rows : 1);
+    bool as_team = !e->solo || step_cost_prefers_team(&e->step_cost, kind_of(w), w->n_rows ? w->n_rows : 1);
     team *t = as_team ? e->team : e->solo;
     core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->finish(e->mapping.net, t, w->items, w->n_items, e->hidden, on_row, w);

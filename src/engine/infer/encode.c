@@ -157,11 +157,11 @@ void encode_step(engine *e)
     if (n == 0) return;
     atomic_store(&e->stats.n_running, e->n_running + n);
     uint64_t deadline = fill_inputs(e, n);
-    team *t = step_team(e, PACE_ENCODE, n_positions);
+    team *t = step_team(e, STEP_ENCODE, n_positions);
     uint64_t start = core_lease_begin(&e->lease, step_deadline(deadline, SOON_NS), team_size(t));
     run_batch(e, t, n);
     uint64_t took = core_lease_end(&e->lease);
-    step_note_team(e, PACE_ENCODE, n_positions, t, took);
+    step_note_team(e, STEP_ENCODE, n_positions, t, took);
     measure(e, n_positions, took);
     hand_out(e, n, start, took);
     atomic_store(&e->stats.n_running, e->n_running);

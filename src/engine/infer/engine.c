@@ -186,7 +186,7 @@ static void free_steps(engine *e)
 static void destroy(engine *e)
 {
     free_steps(e);
-    pace_kept_close(&e->pace_kept, &e->mapping.store, &e->pace);
+    step_cost_file_close(&e->step_cost_file, &e->mapping.store, &e->step_cost);
     weights_mapping_free(&e->mapping, e->ops);
     kv_free(e->kv);
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
@@ -231,7 +231,7 @@ static int start(engine *e, shoal_err *err)
     int rc = e->o.shards ? check_shards(e, err) : net_check_kv_type(e->m, e->o.kv_type, err);
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
-    e->pace.n_members = e->o.n_threads;
+    e->step_cost.n_members = e->o.n_threads;
     if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
     e->lease.arbiter = e->o.arbiter;
     if (rc == 0) core_lease_watch(&e->lease, e->team);
@@ -239,7 +239,8 @@ static int start(engine *e, shoal_err *err)
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);
-    if (rc == 0) pace_kept_open(&e->pace_kept, &e->mapping.store, &e->mapping.head, i, &e->pace);
+    if (rc == 0)
+        step_cost_file_open(&e->step_cost_file, &e->mapping.store, &e->mapping.head, i, &e->step_cost);
     if (rc == 0 && e->o.adapter)
         rc = adapter_open(&e->standard, e->o.adapter, e->o.adapter_strength != 0 ? e->o.adapter_strength : 1,
                           e->m, err);
@@ -358,7 +359,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
     size_t tokens = job_queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
     double fresh = (double)tokens * atomic_load(&e->stats.fresh_share);
     double n_steps = ceil(fresh / (double)e->max_tokens);
-    double need_ms = linear_cost_line_least_ms(step_cost(&e->stats.prefill), n_steps, fresh);
+    double need_ms = linear_cost_line_least_ms(learnt_cost_line(&e->stats.prefill), n_steps, fresh);
     double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
     bool busy = e->queue.n + atomic_load(&e->stats.n_running) > 0;
     if (left_ms > need_ms || !busy || now_ns - e->accepted_ns >= PROBE_NS) return 0;
@@ -692,6 +693,6 @@ void engine_get_stats(const engine *e, engine_stats *ret)
                           .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
                           .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),
                           .step_ms = atomic_load(&c->step_ms),
-                          .prefill_cost = step_cost(&c->prefill),
-                          .decode_cost = step_cost(&c->decode)};
+                          .prefill_cost = learnt_cost_line(&c->prefill),
+                          .decode_cost = learnt_cost_line(&c->decode)};
 }

@@ -11,7 +11,7 @@
 #include "infer/engine.h"
 #include "infer/weights_mapping.h"
 #include "infer/input.h"
-#include "infer/pace_kept.h"
+#include "infer/step_cost_file.h"
 #include "infer/job_queue.h"
 #include "infer/session.h"
 #include "infer/shards.h"
@@ -77,8 +77,8 @@ struct engine {
     engine_options o;         /* defaults filled in */
     size_t n_ctx, max_tokens; /* max_tokens: of a step */
     team *team, *solo;        /* solo: one member, for steps that are faster so; NULL when team has one too */
-    pace pace;
-    pace_kept pace_kept;
+    step_cost step_cost;
+    step_cost_file step_cost_file;
     core_lease lease;
     const net_ops *ops;
     weights_mapping mapping;
@@ -166,11 +166,11 @@ void drafts_measure(engine *e, const engine_step *w, double step_ms);
 void drafts_note_cost(engine *e, const engine_step *w, double ms);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
-team *step_team(engine *e, pace_kind k, size_t n_tokens);
-void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns);
+team *step_team(engine *e, step_kind k, size_t n_tokens);
+void step_note_team(engine *e, step_kind k, size_t n_tokens, const team *t, uint64_t took_ns);
 /* A step of this size (tokens of nothing but input; streams of nothing but decoding) took so long. */
 void step_learn(learnt_cost *c, size_t size, double took_ms);
-linear_cost_line step_cost(const learnt_cost *c); /* any thread */
+linear_cost_line learnt_cost_line(const learnt_cost *c); /* any thread */
 /* A moving average of the last ten or so. */
 void step_average(_Atomic double *avg, double newest);
 /* When a job that asks for the cores now should have them: its batch's deadline, or soon. */

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "infer/weights_mapping.h"
-#include "infer/pace.h"
-#include "infer/pace_kept.h"
+#include "infer/step_cost.h"
+#include "infer/step_cost_file.h"
 #include "infer/core_lease.h"
 
 #define STEP_TOKENS 256      /* beside the batch; batch.h's BATCH_CHUNK_MAX */
@@ -21,8 +21,8 @@ struct stage {
     const net_ops *ops;
     weights_mapping mapping;
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
-    pace pace;
-    pace_kept pace_kept;
+    step_cost step_cost;
+    step_cost_file step_cost_file;
     kv *kv;
     core_lease lease;
     stage_facts facts;
@@ -78,7 +78,7 @@ static int make_teams(stage *s, int n_threads, isa set, shoal_err *err)
     if (rc == 0) core_lease_watch(&s->lease, s->team);
     if (rc == 0 && n_threads > 1) rc = team_new(&s->solo, 1, set, err);
     if (rc == 0 && s->solo) core_lease_watch(&s->lease, s->solo);
-    s->pace.n_members = n_threads;
+    s->step_cost.n_members = n_threads;
     return rc;
 }
 
@@ -100,7 +100,8 @@ static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
     net_limits limits = {
         .part = o->part, .n_ctx = s->facts.n_ctx, .max_tokens = s->facts.max_tokens, .max_rows = 1};
     rc = weights_mapping_load(&s->mapping, s->ops, m, s->team, &limits, err);
-    if (rc == 0) pace_kept_open(&s->pace_kept, &s->mapping.store, &s->mapping.head, set, &s->pace);
+    if (rc == 0)
+        step_cost_file_open(&s->step_cost_file, &s->mapping.store, &s->mapping.head, set, &s->step_cost);
     return rc;
 }
 
@@ -122,7 +123,7 @@ int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
 void stage_free(stage *s)
 {
     if (!s) return;
-    pace_kept_close(&s->pace_kept, &s->mapping.store, &s->pace);
+    step_cost_file_close(&s->step_cost_file, &s->mapping.store, &s->step_cost);
     weights_mapping_free(&s->mapping, s->ops);
     kv_free(s->kv);
     team_free(s->team);
@@ -283,22 +284,22 @@ static void copy_pages(stage *s, const stage_step *step)
 }
 
 /* Prompts want the rows of few of their tokens; streams, and guesses, of all. */
-static pace_kind kind_of(const stage_step *step)
+static step_kind kind_of(const stage_step *step)
 {
     for (size_t i = 0; i < step->n_items; i++)
-        if (step->items[i].n_out < step->items[i].n) return PACE_PREFILL;
-    return PACE_DECODE;
+        if (step->items[i].n_out < step->items[i].n) return STEP_PREFILL;
+    return STEP_DECODE;
 }
 
 static void walk(stage *s, const stage_step *step, float *rows, size_t n_rows)
 {
-    pace_kind k = kind_of(step);
-    s->pace.crowd = core_lease_crowd(&s->lease);
-    bool as_team = !s->solo || pace_choose(&s->pace, k, n_rows);
+    step_kind k = kind_of(step);
+    s->step_cost.crowd = core_lease_crowd(&s->lease);
+    bool as_team = !s->solo || step_cost_choose(&s->step_cost, k, n_rows);
     team *t = as_team ? s->team : s->solo;
     core_lease_begin(&s->lease, clock_ns() + SOON_NS, team_size(t));
     s->ops->walk(s->mapping.net, t, s->kv, s->items, step->n_items, rows);
-    pace_note(&s->pace, k, n_rows, as_team, core_lease_end(&s->lease));
+    step_cost_note(&s->step_cost, k, n_rows, as_team, core_lease_end(&s->lease));
 }
 
 int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoal_err *err)

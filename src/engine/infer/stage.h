@@ -6,7 +6,7 @@
  * pages of the cache that are its past, the state behind them (seq_state.h) and the positions to compute, and
  * brings the stream's rows, which become what the stage's layers make of them. So prefixes that are shared, chunks, preemption, beams and
  * replays need nothing here, and a stage that died is replaced by an empty one. How many threads a step gets
- * is learnt here (pace.h), and kept for the next process.
+ * is learnt here (step_cost.h), and kept for the next process.
  *
  *     stage_new(&s, model, &(stage_options){.part = {8, 16}}, &err);
  *     stage_run(s, &step, rows, n_rows, &err);            rows[n_rows][n_embd], in place

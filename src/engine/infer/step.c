@@ -3,15 +3,15 @@
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 
-team *step_team(engine *e, pace_kind k, size_t n_tokens)
+team *step_team(engine *e, step_kind k, size_t n_tokens)
 {
-    e->pace.crowd = core_lease_crowd(&e->lease);
-    return e->solo && !pace_choose(&e->pace, k, n_tokens) ? e->solo : e->team;
+    e->step_cost.crowd = core_lease_crowd(&e->lease);
+    return e->solo && !step_cost_choose(&e->step_cost, k, n_tokens) ? e->solo : e->team;
 }
 
-void step_note_team(engine *e, pace_kind k, size_t n_tokens, const team *t, uint64_t took_ns)
+void step_note_team(engine *e, step_kind k, size_t n_tokens, const team *t, uint64_t took_ns)
 {
-    pace_note(&e->pace, k, n_tokens, t == e->team, took_ns);
+    step_cost_note(&e->step_cost, k, n_tokens, t == e->team, took_ns);
 }
 
 uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
@@ -29,7 +29,7 @@ void step_learn(learnt_cost *c, size_t size, double took_ms)
     atomic_store_explicit(&c->reach, l.reach, memory_order_relaxed);
 }
 
-linear_cost_line step_cost(const learnt_cost *c)
+linear_cost_line learnt_cost_line(const learnt_cost *c)
 {
     return (linear_cost_line){.fixed_ms = atomic_load_explicit(&c->fixed_ms, memory_order_relaxed),
                               .unit_ms = atomic_load_explicit(&c->unit_ms, memory_order_relaxed),

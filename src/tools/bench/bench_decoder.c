@@ -12,7 +12,7 @@
 
 enum {
     SHORT_PROMPT = 8, /* of the streams that run side by side */
-    WARM_STEPS = 16,  /* an engine that tries several ways has tried them by then (infer/pace.h) */
+    WARM_STEPS = 16,  /* an engine that tries several ways has tried them by then (infer/step_cost.h) */
     WARM_RUNS = 8,    /* and so many runs are enough, whatever they hold */
     KEY_PAGE = 16,    /* positions that share a page (net/attention/kv.h); only for rounding up */
 };

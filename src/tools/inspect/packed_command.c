@@ -11,7 +11,7 @@
 #include "command/cli_home.h"
 #include "command/cli_model.h"
 #include "config/config.h"
-#include "infer/pace_kept.h"
+#include "infer/step_cost_file.h"
 #include "model/packed/packed_store.h"
 #include "model/packed/regroup.h"
 #include "trust/state.h"
@@ -163,8 +163,8 @@ static int clear(const packed_store *store, const shown *s, const packed_wish *w
     uint64_t bytes;
     int rc = packed_store_remove(store, s->images, s->n, &bytes, err);
     if (rc) return rc;
-    if (!w->model) pace_kept_clear(store, NULL);
-    for (size_t i = 0; w->model && i < s->n; i++) pace_kept_clear(store, s->images[i].file);
+    if (!w->model) step_cost_file_clear(store, NULL);
+    for (size_t i = 0; w->model && i < s->n; i++) step_cost_file_clear(store, s->images[i].file);
     if (w->json)
         cli_printf("{\"removed\":%zu,\"bytes\":%llu}\n", s->n, (unsigned long long)bytes);
     else

@@ -1,6 +1,6 @@
-/* pace_kept.c: see pace_kept.h. */
+/* step_cost_file.c: see step_cost_file.h. */
 #define _GNU_SOURCE
-#include "infer/pace_kept.h"
+#include "infer/step_cost_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define SUFFIX       ".pace"
 #define MODEL_DIGITS 16
 #define KEY_DIGITS   8
-#define DIGEST_AT    (PACE_KEPT_BYTES - 32)
+#define DIGEST_AT    (STEP_COST_FILE_BYTES - 32)
 
 /* ---- bytes ---------------------------------------------------------------------------------------- */
 
@@ -45,14 +45,15 @@ static double take_double(cur *c)
     return v;
 }
 
-void pace_kept_write(uint8_t ret[PACE_KEPT_BYTES], const sha256_digest *key, const pace_known *known)
+void step_cost_file_write(uint8_t ret[STEP_COST_FILE_BYTES], const sha256_digest *key,
+                          const step_cost_known *known)
 {
     sha256_digest d;
     memcpy(ret, MAGIC, 8);
-    uint8_t *at = put(put(ret + 8, VERSION, 4), PACE_KINDS, 4);
+    uint8_t *at = put(put(ret + 8, VERSION, 4), STEP_KINDS, 4);
     memcpy(at, key->bytes, sizeof key->bytes);
     at += sizeof key->bytes;
-    for (int i = 0; i < 2 * PACE_KINDS; i++) {
+    for (int i = 0; i < 2 * STEP_KINDS; i++) {
         at = put_double(at, known->of[i / 2][i % 2].fixed_ns);
         at = put_double(at, known->of[i / 2][i % 2].token_ns);
     }
@@ -60,23 +61,24 @@ void pace_kept_write(uint8_t ret[PACE_KEPT_BYTES], const sha256_digest *key, con
     memcpy(at, d.bytes, sizeof d.bytes);
 }
 
-int pace_kept_read(pace_known *ret, const void *data, size_t n, const sha256_digest *key, shoal_err *err)
+int step_cost_file_read(step_cost_known *ret, const void *data, size_t n, const sha256_digest *key,
+                        shoal_err *err)
 {
     cur c = cur_over(data, n);
     sha256_digest is;
-    pace_known known;
+    step_cost_known known;
     const uint8_t *magic = cur_take(&c, 8);
-    if (n != PACE_KEPT_BYTES || memcmp(magic, MAGIC, 8) != 0)
+    if (n != STEP_COST_FILE_BYTES || memcmp(magic, MAGIC, 8) != 0)
         return err_set(err, SHOAL_EFORMAT, "it is no such file");
     uint32_t version = cur_u32(&c), n_kinds = cur_u32(&c);
     const uint8_t *whose = cur_take(&c, sizeof key->bytes);
-    for (int i = 0; i < 2 * PACE_KINDS; i++) {
+    for (int i = 0; i < 2 * STEP_KINDS; i++) {
         known.of[i / 2][i % 2].fixed_ns = take_double(&c);
         known.of[i / 2][i % 2].token_ns = take_double(&c);
     }
     const uint8_t *said = cur_take(&c, sizeof is.bytes);
     sha256_of(data, DIGEST_AT, &is);
-    if (version != VERSION || n_kinds != PACE_KINDS)
+    if (version != VERSION || n_kinds != STEP_KINDS)
         return err_set(err, SHOAL_EFORMAT, "it is of another version");
     if (memcmp(said, is.bytes, sizeof is.bytes) != 0) return err_set(err, SHOAL_EFORMAT, "it is damaged");
     if (memcmp(whose, key->bytes, sizeof key->bytes) != 0)
@@ -111,26 +113,27 @@ static char *path_of(const packed_store *s, const packed_head *h, const sha256_d
 }
 
 /* Only a folder that nobody else writes to is looked at. */
-static int read_file(pace_kept *k, const packed_store *s, shoal_err *err)
+static int read_file(step_cost_file *k, const packed_store *s, shoal_err *err)
 {
     buf b = {0};
     int fd = packed_store_folder(s, false, err), rc = fd < 0 ? err->code : 0;
-    if (rc == 0) rc = file_read(&b, k->path, PACE_KEPT_BYTES, err);
-    if (rc == 0) rc = pace_kept_read(&k->known, b.data, b.len, &k->key, err);
+    if (rc == 0) rc = file_read(&b, k->path, STEP_COST_FILE_BYTES, err);
+    if (rc == 0) rc = step_cost_file_read(&k->known, b.data, b.len, &k->key, err);
     buf_done(&b);
     if (fd >= 0) close(fd);
     return rc;
 }
 
-void pace_kept_open(pace_kept *k, const packed_store *s, const packed_head *h, isa set, pace *p)
+void step_cost_file_open(step_cost_file *k, const packed_store *s, const packed_head *h, isa set,
+                         step_cost *p)
 {
     shoal_err why;
-    *k = (pace_kept){0};
+    *k = (step_cost_file){0};
     if (!s->folder || p->n_members < 2 || !make_key(&k->key, h, set, p->n_members)) return;
     k->path = path_of(s, h, &k->key);
     int rc = k->path ? read_file(k, s, &why) : SHOAL_ENOTFOUND;
     if (rc == 0)
-        pace_recall(p, &k->known);
+        step_cost_recall(p, &k->known);
     else if (rc != SHOAL_ENOTFOUND)
         LOG(LOG_DEBUG, "pace", "not_recalled", LOG_S("file", k->path), LOG_S("why", why.message));
 }
@@ -172,10 +175,10 @@ static void find_oldest(int folder, char ret[NAME_MAX + 1])
         strcpy(ret, e->d_name);
     }
     closedir(d);
-    if (n < PACE_KEPT_FILES) ret[0] = '\0';
+    if (n < STEP_COST_FILES) ret[0] = '\0';
 }
 
-static int write_file(const char *path, const packed_store *s, const uint8_t bytes[PACE_KEPT_BYTES],
+static int write_file(const char *path, const packed_store *s, const uint8_t bytes[STEP_COST_FILE_BYTES],
                       shoal_err *err)
 {
     char oldest[NAME_MAX + 1];
@@ -186,20 +189,21 @@ static int write_file(const char *path, const packed_store *s, const uint8_t byt
     if (oldest[0]) unlinkat(fd, oldest, 0);
     close(fd);
     int rc = file_writer_open(&w, path, err);
-    if (rc == 0) rc = file_writer_write(w, bytes, PACE_KEPT_BYTES, err);
+    if (rc == 0) rc = file_writer_write(w, bytes, STEP_COST_FILE_BYTES, err);
     if (rc == 0) rc = file_writer_commit(w, err);
     file_writer_close(w);
     return rc;
 }
 
-void pace_kept_close(pace_kept *k, const packed_store *s, const pace *p)
+void step_cost_file_close(step_cost_file *k, const packed_store *s, const step_cost *p)
 {
-    pace_known now;
+    step_cost_known now;
     shoal_err why;
-    uint8_t bytes[PACE_KEPT_BYTES];
-    bool news = k->path && !s->read_only && pace_tell(p, &now) && memcmp(&now, &k->known, sizeof now) != 0;
+    uint8_t bytes[STEP_COST_FILE_BYTES];
+    bool news =
+        k->path && !s->read_only && step_cost_tell(p, &now) && memcmp(&now, &k->known, sizeof now) != 0;
     if (news) {
-        pace_kept_write(bytes, &k->key, &now);
+        step_cost_file_write(bytes, &k->key, &now);
         if (write_file(k->path, s, bytes, &why))
             LOG(LOG_WARN, "pace", "not_kept", LOG_S("file", k->path), LOG_S("why", why.message));
     }
@@ -207,7 +211,7 @@ void pace_kept_close(pace_kept *k, const packed_store *s, const pace *p)
     k->path = NULL;
 }
 
-void pace_kept_clear(const packed_store *s, const char *model)
+void step_cost_file_clear(const packed_store *s, const char *model)
 {
     int folder = packed_store_folder(s, false, NULL);
     DIR *d = folder >= 0 ? read_folder(folder) : NULL;

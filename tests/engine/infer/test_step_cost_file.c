@@ -13,10 +13,10 @@ static const packed_store store = {.folder = dir, .min_bytes = 1 << 30}; /* no i
 
 static const sha256_digest key = {.bytes = {1, 2, 3}};
 
-static pace_known some_lines(void)
+static step_cost_known some_lines(void)
 {
-    pace_known known = {0};
-    for (int i = 0; i < 2 * PACE_KINDS; i++) {
+    step_cost_known known = {0};
+    for (int i = 0; i < 2 * STEP_KINDS; i++) {
         known.of[i / 2][i % 2].fixed_ns = 1e5 + i;
         known.of[i / 2][i % 2].token_ns = 0.1 * i;
     }
@@ -25,29 +25,29 @@ static pace_known some_lines(void)
 
 static void lines_come_back_as_they_were(void **state)
 {
-    uint8_t bytes[PACE_KEPT_BYTES];
-    pace_known known = some_lines(), back;
-    pace_kept_write(bytes, &key, &known);
-    must(pace_kept_read(&back, bytes, sizeof bytes, &key, &err));
+    uint8_t bytes[STEP_COST_FILE_BYTES];
+    step_cost_known known = some_lines(), back;
+    step_cost_file_write(bytes, &key, &known);
+    must(step_cost_file_read(&back, bytes, sizeof bytes, &key, &err));
     assert_memory_equal(&known, &back, sizeof known);
 }
 
 static void no_bit_of_it_may_differ(void **state)
 {
-    uint8_t bytes[PACE_KEPT_BYTES + 1] = {0};
-    pace_known known = some_lines(), back = {0}, zeros = {0};
+    uint8_t bytes[STEP_COST_FILE_BYTES + 1] = {0};
+    step_cost_known known = some_lines(), back = {0}, zeros = {0};
     sha256_digest other = {.bytes = {1, 2, 4}};
     shoal_err err;
-    pace_kept_write(bytes, &key, &known);
-    for (size_t i = 0; i < PACE_KEPT_BYTES; i++) {
+    step_cost_file_write(bytes, &key, &known);
+    for (size_t i = 0; i < STEP_COST_FILE_BYTES; i++) {
         bytes[i] ^= 16;
-        assert_int_equal(pace_kept_read(&back, bytes, PACE_KEPT_BYTES, &key, &err), SHOAL_EFORMAT);
+        assert_int_equal(step_cost_file_read(&back, bytes, STEP_COST_FILE_BYTES, &key, &err), SHOAL_EFORMAT);
         bytes[i] ^= 16;
     }
-    for (size_t n = 0; n < PACE_KEPT_BYTES; n++)
-        assert_int_equal(pace_kept_read(&back, bytes, n, &key, &err), SHOAL_EFORMAT);
-    assert_int_equal(pace_kept_read(&back, bytes, PACE_KEPT_BYTES + 1, &key, &err), SHOAL_EFORMAT);
-    assert_int_equal(pace_kept_read(&back, bytes, PACE_KEPT_BYTES, &other, &err), SHOAL_EDIGEST);
+    for (size_t n = 0; n < STEP_COST_FILE_BYTES; n++)
+        assert_int_equal(step_cost_file_read(&back, bytes, n, &key, &err), SHOAL_EFORMAT);
+    assert_int_equal(step_cost_file_read(&back, bytes, STEP_COST_FILE_BYTES + 1, &key, &err), SHOAL_EFORMAT);
+    assert_int_equal(step_cost_file_read(&back, bytes, STEP_COST_FILE_BYTES, &other, &err), SHOAL_EDIGEST);
     assert_memory_equal(&back, &zeros, sizeof back);
 }
 
@@ -72,7 +72,7 @@ static start begin(const packed_store *s, int n_threads)
 static bool recalls(const packed_store *s, int n_threads)
 {
     start x = begin(s, n_threads);
-    const pace_ways *w = &x.e->pace.of[PACE_DECODE];
+    const step_cost_ways *w = &x.e->step_cost.of[STEP_DECODE];
     bool known = w->way[0].n_seen > 0 && w->way[1].n_seen > 0;
     if (known) assert_true(w->way[0].fixed_ns > w->way[1].fixed_ns);
     close_start(&x);
@@ -83,7 +83,8 @@ static bool recalls(const packed_store *s, int n_threads)
 static void learn(const packed_store *s)
 {
     start x = begin(s, 2);
-    for (int i = 0; i < 8; i++) pace_note(&x.e->pace, PACE_DECODE, 1, i % 2, i % 2 ? 100000 : 180000);
+    for (int i = 0; i < 8; i++)
+        step_cost_note(&x.e->step_cost, STEP_DECODE, 1, i % 2, i % 2 ? 100000 : 180000);
     close_start(&x);
 }
 
@@ -104,7 +105,7 @@ static void the_next_process_begins_with_what_this_one_learnt(void **state)
     learn(&store);
     assert_int_equal(n_kept(path, sizeof path), 1);
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_size, PACE_KEPT_BYTES);
+    assert_int_equal(st.st_size, STEP_COST_FILE_BYTES);
     assert_int_equal(st.st_mode & (S_IWGRP | S_IWOTH), 0);
     assert_true(recalls(&store, 2));
     assert_false(recalls(&store, 3)); /* another team */
@@ -181,16 +182,16 @@ static void there_are_never_more_than_so_many(void **state)
 {
     char name[32];
     put_file("000-old.pace");
-    for (int i = 0; i < PACE_KEPT_FILES; i++) {
+    for (int i = 0; i < STEP_COST_FILES; i++) {
         snprintf(name, sizeof name, "%016x-%08x.pace", i, i);
         put_file(name);
     }
     learn(&store);
-    assert_int_equal(n_kept(NULL, 0), PACE_KEPT_FILES + 1);
+    assert_int_equal(n_kept(NULL, 0), STEP_COST_FILES + 1);
     assert_true(recalls(&store, 2));
-    pace_kept_clear(&store, "0000000000000007-00000007.pace");
-    assert_int_equal(n_kept(NULL, 0), PACE_KEPT_FILES);
-    pace_kept_clear(&store, NULL);
+    step_cost_file_clear(&store, "0000000000000007-00000007.pace");
+    assert_int_equal(n_kept(NULL, 0), STEP_COST_FILES);
+    step_cost_file_clear(&store, NULL);
     assert_int_equal(n_kept(NULL, 0), 1);
 }
 

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "infer/pace_kept.h"
+#include "infer/step_cost_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { KEY_AT = 16, DIGEST_AT = PACE_KEPT_BYTES - 32 };
+enum { KEY_AT = 16, DIGEST_AT = STEP_COST_FILE_BYTES - 32 };
 
-static void take_steps(pace *p)
+static void take_steps(step_cost *p)
 {
     for (int i = 0; i < 48; i++) {
-        pace_kind k = (pace_kind)(i % PACE_KINDS);
+        step_kind k = (step_kind)(i % STEP_KINDS);
         size_t n = (size_t)(1 + i * 7 % 200);
-        bool way = pace_choose(p, k, n);
-        pace_note(p, k, n, way, 100000 + 1000 * n);
-        const pace_line *l = &p->of[k].way[way];
+        bool way = step_cost_choose(p, k, n);
+        step_cost_note(p, k, n, way, 100000 + 1000 * n);
+        const step_cost_line *l = &p->of[k].way[way];
         if (!(l->fixed_ns >= 0 && l->token_ns >= 0 && l->fixed_ns + l->token_ns < 1e18)) abort();
     }
 }
@@ -26,21 +26,21 @@ static void take_steps(pace *p)
 static void read_it(const uint8_t *data, size_t size)
 {
     sha256_digest key = {0};
-    pace p = {.n_members = 2};
-    pace_known known;
+    step_cost p = {.n_members = 2};
+    step_cost_known known;
     shoal_err err;
-    if (size >= PACE_KEPT_BYTES) memcpy(key.bytes, data + KEY_AT, sizeof key.bytes);
-    if (pace_kept_read(&known, data, size, &key, &err) != 0) return;
-    pace_recall(&p, &known);
+    if (size >= STEP_COST_FILE_BYTES) memcpy(key.bytes, data + KEY_AT, sizeof key.bytes);
+    if (step_cost_file_read(&known, data, size, &key, &err) != 0) return;
+    step_cost_recall(&p, &known);
     take_steps(&p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t copy[PACE_KEPT_BYTES];
+    uint8_t copy[STEP_COST_FILE_BYTES];
     sha256_digest d;
     read_it(data, size);
-    if (size < PACE_KEPT_BYTES) return 0;
+    if (size < STEP_COST_FILE_BYTES) return 0;
     memcpy(copy, data, sizeof copy);
     memcpy(copy, "SHOALPC\n\1\0\0\0\3\0\0\0", KEY_AT);
     sha256_of(copy, DIGEST_AT, &d);

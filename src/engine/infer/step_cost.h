@@ -1,4 +1,4 @@
-/* pace.h: one thread or the whole team for the next step: a cost model of both, learnt from what steps took.
+/* step_cost.h: one thread or the whole team for the next step: a cost model of both, learnt from what steps took.
  *
  * A step of a tiny model lasts 200 us and has dozens of barriers. On a quiet machine two threads gain a
  * quarter; when another program wants one of the two cores, each barrier waits for the scheduler and the same
@@ -33,65 +33,65 @@
  *   - Neighbours are there for all kinds of step: one that came has each kind try the other way once, one
  *     that went brings their lines back to the calm ones.
  *
- * What is calm is a property of model and machine, and is kept from start to start (pace_kept.h): a process
+ * What is calm is a property of model and machine, and is kept from start to start (step_cost_file.h): a process
  * begins with these lines and corrects them as any others.
  *
  * No clock: the caller brings the time. The results of steps do not depend on any of it. Engine thread only.
  *
  *     pace p = {.n_members = 2};
- *     bool as_team = pace_choose(&p, PACE_DECODE, n_streams);
+ *     bool as_team = step_cost_choose(&p, STEP_DECODE, n_streams);
  *     ... the step ...
- *     pace_note(&p, PACE_DECODE, n_streams, as_team, took_ns); */
-#ifndef INFER_PACE_H
-#define INFER_PACE_H
+ *     step_cost_note(&p, STEP_DECODE, n_streams, as_team, took_ns); */
+#ifndef INFER_STEP_COST_H
+#define INFER_STEP_COST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Steps of single tokens, with chunks of prompts among them, and of whole texts. */
-typedef enum { PACE_DECODE, PACE_PREFILL, PACE_ENCODE, PACE_KINDS } pace_kind;
+typedef enum { STEP_DECODE, STEP_PREFILL, STEP_ENCODE, STEP_KINDS } step_kind;
 
-typedef struct pace_line {
+typedef struct step_cost_line {
     double fixed_ns, token_ns;
     unsigned n_seen;  /* steps; 0: nothing is known */
     unsigned n_slow;  /* steps in a row that took much longer than expected */
     unsigned look_in; /* it became slow: steady steps until it is looked at; 0: it did not */
-} pace_line;
+} step_cost_line;
 
-typedef struct pace_ways {
-    pace_line way[2];  /* alone, as a team */
-    pace_line calm[2]; /* the same with nobody beside */
-    double credit_ns;  /* what trials may lose; below 0: what they have lost too much */
-    unsigned n_steady; /* steps since the last trial */
-    unsigned n_trial;  /* steps of the trial so far */
-    bool again;        /* the next step is a trial: the last one went well, or another kind has news */
-    bool recalled;     /* the lines are those of an earlier process, and no step has confirmed them */
-} pace_ways;
+typedef struct step_cost_ways {
+    step_cost_line way[2];  /* alone, as a team */
+    step_cost_line calm[2]; /* the same with nobody beside */
+    double credit_ns;       /* what trials may lose; below 0: what they have lost too much */
+    unsigned n_steady;      /* steps since the last trial */
+    unsigned n_trial;       /* steps of the trial so far */
+    bool again;             /* the next step is a trial: the last one went well, or another kind has news */
+    bool recalled;          /* the lines are those of an earlier process, and no step has confirmed them */
+} step_cost_ways;
 
-typedef struct pace {
+typedef struct step_cost {
     int n_members; /* below 2 there is no choice */
     int crowd;     /* workers that want the cores now, this one included; 0 and 1: nobody else */
-    pace_ways of[PACE_KINDS];
-} pace;
+    step_cost_ways of[STEP_KINDS];
+} step_cost;
 
 /* Should the next step of this kind and size run on the whole team? */
-bool pace_choose(pace *p, pace_kind k, size_t n_tokens);
+bool step_cost_choose(step_cost *p, step_kind k, size_t n_tokens);
 /* The same without ever being a trial: for a step that nobody notes. */
-bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens);
+bool step_cost_prefers_team(const step_cost *p, step_kind k, size_t n_tokens);
 /* It did (or did not), and took this long. */
-void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns);
+void step_cost_note(step_cost *p, step_kind k, size_t n_tokens, bool as_team, uint64_t took_ns);
 
 /* What one process tells the next: the calm lines, alone and as a team. Zeros: not known. */
-typedef struct pace_known {
+typedef struct step_cost_known {
     struct {
         double fixed_ns, token_ns;
-    } of[PACE_KINDS][2];
-} pace_known;
+    } of[STEP_KINDS][2];
+} step_cost_known;
 
 /* False when there is nothing to tell. */
-bool pace_tell(const pace *p, pace_known *ret);
+bool step_cost_tell(const step_cost *p, step_cost_known *ret);
 /* Before the first step. Lines that no machine could have are left out. */
-void pace_recall(pace *p, const pace_known *known);
+void step_cost_recall(step_cost *p, const step_cost_known *known);
 
 #endif

@@ -1,5 +1,5 @@
-/* pace.c: two lines a kind of step, and what may be spent on trials; see pace.h. */
-#include "infer/pace.h"
+/* step_cost.c: two lines a kind of step, and what may be spent on trials; see step_cost.h. */
+#include "infer/step_cost.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,21 +30,21 @@
  * for each. */
 static const struct {
     double fixed_share, even_tokens;
-} shape[PACE_KINDS] = {
-    [PACE_DECODE] = {0.8, 4},
-    [PACE_PREFILL] = {0.1, 64},
-    [PACE_ENCODE] = {0.1, 64},
+} shape[STEP_KINDS] = {
+    [STEP_DECODE] = {0.8, 4},
+    [STEP_PREFILL] = {0.1, 64},
+    [STEP_ENCODE] = {0.1, 64},
 };
 
 /* ---- a line --------------------------------------------------------------------------------------- */
 
-static double expect(const pace_line *l, double n)
+static double expect(const step_cost_line *l, double n)
 {
     return l->fixed_ns + l->token_ns * n;
 }
 
 /* Neither part is negative; what the line says of n stays. */
-static void straighten(pace_line *l, double n)
+static void straighten(step_cost_line *l, double n)
 {
     if (l->fixed_ns < 0) {
         l->token_ns += l->fixed_ns / n;
@@ -57,20 +57,20 @@ static void straighten(pace_line *l, double n)
 }
 
 /* Has something changed, or was it one of the steps that something gets in the way of? */
-static bool is_slow(const pace_line *l, double n, double took)
+static bool is_slow(const step_cost_line *l, double n, double took)
 {
     return l->n_seen >= YOUNG && took > SURPRISE * expect(l, n);
 }
 
 /* The first step of a line. */
-static void begin(pace_line *l, pace_kind k, double n, double took)
+static void begin(step_cost_line *l, step_kind k, double n, double took)
 {
     l->fixed_ns = shape[k].fixed_share * took;
     l->token_ns = (took - l->fixed_ns) / n;
 }
 
 /* Move by so much where n is. */
-static void move(pace_line *l, pace_kind k, double n, double by_ns)
+static void move(step_cost_line *l, step_kind k, double n, double by_ns)
 {
     double x = n / shape[k].even_tokens, step = by_ns / (1 + x * x);
     l->fixed_ns += step;
@@ -79,13 +79,13 @@ static void move(pace_line *l, pace_kind k, double n, double by_ns)
 }
 
 /* How much longer it took than expected, or less. */
-static double surplus(const pace_line *l, double n, double took)
+static double surplus(const step_cost_line *l, double n, double took)
 {
     double was = expect(l, n), most = OUTLIER * was;
     return (took < most ? took : most) - was;
 }
 
-static void learn(pace_line *l, pace_kind k, double n, double took)
+static void learn(step_cost_line *l, step_kind k, double n, double took)
 {
     bool young = l->n_seen < YOUNG;
     if (l->n_seen++ == 0) {
@@ -98,7 +98,7 @@ static void learn(pace_line *l, pace_kind k, double n, double took)
     move(l, k, n, part * off);
 }
 
-static void learn_calm(pace_line *l, pace_kind k, double n, double took)
+static void learn_calm(step_cost_line *l, step_kind k, double n, double took)
 {
     bool young = l->n_seen < YOUNG;
     if (l->n_seen++ == 0) {
@@ -110,15 +110,15 @@ static void learn_calm(pace_line *l, pace_kind k, double n, double took)
 }
 
 /* It took a calm time, and was not expected to. */
-static bool is_calm_again(const pace_ways *w, bool as_team, double n, double took)
+static bool is_calm_again(const step_cost_ways *w, bool as_team, double n, double took)
 {
     double calm = SURPRISE * expect(&w->calm[as_team], n);
     return w->calm[as_team].n_seen >= YOUNG && took <= calm && expect(&w->way[as_team], n) > calm;
 }
 
-static void calm_down(pace_ways *w, bool as_team)
+static void calm_down(step_cost_ways *w, bool as_team)
 {
-    pace_line *l = &w->way[as_team];
+    step_cost_line *l = &w->way[as_team];
     l->fixed_ns = w->calm[as_team].fixed_ns;
     l->token_ns = w->calm[as_team].token_ns;
     l->n_slow = 0;
@@ -126,16 +126,16 @@ static void calm_down(pace_ways *w, bool as_team)
 
 /* ---- two ways ------------------------------------------------------------------------------------- */
 
-static bool is_known(const pace_ways *w)
+static bool is_known(const step_cost_ways *w)
 {
     return w->way[0].n_seen >= KNOWN_STEPS && w->way[1].n_seen >= KNOWN_STEPS;
 }
 
 /* How much longer than the team one member takes for steps of a kind that it never took. */
-static double alone_factor(const pace *p)
+static double alone_factor(const step_cost *p)
 {
-    for (int i = 0; i < PACE_KINDS; i++) {
-        const pace_ways *w = &p->of[i];
+    for (int i = 0; i < STEP_KINDS; i++) {
+        const step_cost_ways *w = &p->of[i];
         double n = shape[i].even_tokens, as_team = expect(&w->way[1], n);
         if (is_known(w) && as_team > 0) return fmin(expect(&w->way[0], n) / as_team, p->n_members);
     }
@@ -143,9 +143,9 @@ static double alone_factor(const pace *p)
 }
 
 /* What a step of n tokens takes either way; only once a team has taken one. */
-static void expect_both(const pace *p, pace_kind k, double n, double ret[2])
+static void expect_both(const step_cost *p, step_kind k, double n, double ret[2])
 {
-    const pace_ways *w = &p->of[k];
+    const step_cost_ways *w = &p->of[k];
     ret[1] = expect(&w->way[1], n);
     ret[0] = w->way[0].n_seen ? expect(&w->way[0], n) : ret[1] * alone_factor(p);
 }
@@ -156,7 +156,7 @@ static double tokens_of(size_t n_tokens)
 }
 
 /* When a step that takes so long is over, beside the other workers. */
-static double over_after(const pace *p, bool as_team, double ns)
+static double over_after(const step_cost *p, bool as_team, double ns)
 {
     double crowd = p->crowd;
     if (crowd < 2) return ns;
@@ -164,14 +164,14 @@ static double over_after(const pace *p, bool as_team, double ns)
 }
 
 /* The same of the expected step, either way. What is as good for this worker is left to the others. */
-static bool expect_over(const pace *p, pace_kind k, double n, double ret[2])
+static bool expect_over(const step_cost *p, step_kind k, double n, double ret[2])
 {
     expect_both(p, k, n, ret);
     for (int way = 0; way < 2; way++) ret[way] = over_after(p, way, ret[way]);
     return p->crowd < 2 ? ret[1] <= ret[0] : ret[1] < ret[0];
 }
 
-bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens)
+bool step_cost_prefers_team(const step_cost *p, step_kind k, size_t n_tokens)
 {
     double ns[2];
     if (p->n_members < 2 || p->of[k].way[1].n_seen == 0) return true;
@@ -179,7 +179,7 @@ bool pace_prefers_team(const pace *p, pace_kind k, size_t n_tokens)
 }
 
 /* May the way that is not preferred be tried, losing so much? */
-static bool may_try(const pace_ways *w, bool as_team, double preferred_ns, double loss_ns)
+static bool may_try(const step_cost_ways *w, bool as_team, double preferred_ns, double loss_ns)
 {
     unsigned tried = w->way[as_team].n_seen, other = w->way[!as_team].n_seen;
     bool fresh =
@@ -188,9 +188,9 @@ static bool may_try(const pace_ways *w, bool as_team, double preferred_ns, doubl
     return fresh || due || (w->n_steady >= TRIAL_APART && w->credit_ns >= loss_ns);
 }
 
-bool pace_choose(pace *p, pace_kind k, size_t n_tokens)
+bool step_cost_choose(step_cost *p, step_kind k, size_t n_tokens)
 {
-    pace_ways *w = &p->of[k];
+    step_cost_ways *w = &p->of[k];
     double ns[2];
     if (p->n_members < 2 || w->way[1].n_seen == 0) return true;
     bool best = expect_over(p, k, tokens_of(n_tokens), ns);
@@ -199,7 +199,7 @@ bool pace_choose(pace *p, pace_kind k, size_t n_tokens)
 }
 
 /* A trial is paid for, and nothing is saved up: it was made as soon as it could be. */
-static void note_trial(pace_ways *w, pace_line *tried, double best_ns, double took)
+static void note_trial(step_cost_ways *w, step_cost_line *tried, double best_ns, double took)
 {
     w->credit_ns = fmin(0, w->credit_ns - (fmin(took, DEBT_MOST * best_ns) - best_ns));
     w->n_steady = 0;
@@ -212,10 +212,10 @@ static void note_trial(pace_ways *w, pace_line *tried, double best_ns, double to
 }
 
 /* What a kind of step has found out of the neighbours counts for the others. */
-static void tell_others(pace *p, pace_kind k, bool as_team, bool came)
+static void tell_others(step_cost *p, step_kind k, bool as_team, bool came)
 {
-    for (int i = 0; i < PACE_KINDS; i++) {
-        pace_ways *w = &p->of[i];
+    for (int i = 0; i < STEP_KINDS; i++) {
+        step_cost_ways *w = &p->of[i];
         double n = shape[i].even_tokens;
         if (i == (int)k || w->way[0].n_seen == 0 || w->way[1].n_seen == 0) continue;
         if (came)
@@ -226,9 +226,9 @@ static void tell_others(pace *p, pace_kind k, bool as_team, bool came)
 }
 
 /* The second slow step in a row: a trial of the other way is paid for, and of this one when it was left. */
-static void note_neighbour(pace *p, pace_kind k, bool as_team, double loss_ns)
+static void note_neighbour(step_cost *p, step_kind k, bool as_team, double loss_ns)
 {
-    pace_ways *w = &p->of[k];
+    step_cost_ways *w = &p->of[k];
     w->credit_ns += loss_ns;
     w->n_steady = TRIAL_APART;
     if (w->way[as_team].look_in == 0) w->way[as_team].look_in = as_team ? LOOK_TEAM : LOOK_ALONE;
@@ -236,20 +236,20 @@ static void note_neighbour(pace *p, pace_kind k, bool as_team, double loss_ns)
 }
 
 /* What was recalled is of another machine, or another time, if the first step says so. */
-static void doubt(pace_ways *w, bool as_team, double n, double took)
+static void doubt(step_cost_ways *w, bool as_team, double n, double took)
 {
     double was = expect(&w->way[as_team], n);
-    if (w->recalled && (took * KEPT_FASTER < was || took > KEPT_SLOWER * was)) *w = (pace_ways){0};
+    if (w->recalled && (took * KEPT_FASTER < was || took > KEPT_SLOWER * was)) *w = (step_cost_ways){0};
     w->recalled = false;
 }
 
-void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t took_ns)
+void step_cost_note(step_cost *p, step_kind k, size_t n_tokens, bool as_team, uint64_t took_ns)
 {
-    pace_ways *w = &p->of[k];
+    step_cost_ways *w = &p->of[k];
     double n = tokens_of(n_tokens), took = took_ns ? (double)took_ns : 1, ns[2];
     doubt(w, as_team, n, took);
     double over = over_after(p, as_team, took);
-    bool best = pace_prefers_team(p, k, n_tokens);
+    bool best = step_cost_prefers_team(p, k, n_tokens);
     expect_over(p, k, n, ns);
     w->credit_ns += TRIAL_SHARE * over;
     if (as_team != best && w->way[1].n_seen > 0) {
@@ -267,18 +267,18 @@ void pace_note(pace *p, pace_kind k, size_t n_tokens, bool as_team, uint64_t too
     }
     learn(&w->way[as_team], k, n, took);
     learn_calm(&w->calm[as_team], k, n, took);
-    w->again = w->again && pace_prefers_team(p, k, n_tokens) == best;
+    w->again = w->again && step_cost_prefers_team(p, k, n_tokens) == best;
     if (!w->again) w->n_trial = 0;
 }
 
 /* ---- from start to start -------------------------------------------------------------------------- */
 
-bool pace_tell(const pace *p, pace_known *ret)
+bool step_cost_tell(const step_cost *p, step_cost_known *ret)
 {
     bool any = false;
-    *ret = (pace_known){0};
-    for (int k = 0; k < PACE_KINDS; k++) {
-        const pace_line *l = p->of[k].calm;
+    *ret = (step_cost_known){0};
+    for (int k = 0; k < STEP_KINDS; k++) {
+        const step_cost_line *l = p->of[k].calm;
         if (l[0].n_seen < KNOWN_STEPS || l[1].n_seen < KNOWN_STEPS) continue;
         any = true;
         for (int way = 0; way < 2; way++) {
@@ -296,7 +296,7 @@ static bool is_line(double fixed_ns, double token_ns)
            token_ns < KEPT_MOST;
 }
 
-static bool could_be(const pace_line l[2], pace_kind k, int n_members)
+static bool could_be(const step_cost_line l[2], step_kind k, int n_members)
 {
     double n = shape[k].even_tokens, most = fmax(KEPT_APART, 2.0 * n_members);
     if (!is_line(l[0].fixed_ns, l[0].token_ns) || !is_line(l[1].fixed_ns, l[1].token_ns)) return false;
@@ -304,16 +304,16 @@ static bool could_be(const pace_line l[2], pace_kind k, int n_members)
     return alone <= most * as_team && as_team <= most * alone;
 }
 
-void pace_recall(pace *p, const pace_known *known)
+void step_cost_recall(step_cost *p, const step_cost_known *known)
 {
-    for (int k = 0; k < PACE_KINDS; k++) {
-        pace_ways *w = &p->of[k];
-        pace_line l[2] = {0};
+    for (int k = 0; k < STEP_KINDS; k++) {
+        step_cost_ways *w = &p->of[k];
+        step_cost_line l[2] = {0};
         for (int way = 0; way < 2; way++)
-            l[way] = (pace_line){.fixed_ns = known->of[k][way].fixed_ns,
-                                 .token_ns = known->of[k][way].token_ns,
-                                 .n_seen = YOUNG};
-        if (!could_be(l, (pace_kind)k, p->n_members)) continue;
+            l[way] = (step_cost_line){.fixed_ns = known->of[k][way].fixed_ns,
+                                      .token_ns = known->of[k][way].token_ns,
+                                      .n_seen = YOUNG};
+        if (!could_be(l, (step_kind)k, p->n_members)) continue;
         memcpy(w->way, l, sizeof l);
         memcpy(w->calm, l, sizeof l);
         w->recalled = true;

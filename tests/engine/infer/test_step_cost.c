@@ -1,7 +1,7 @@
 /* One thread or the team, in simulated time: quiet machines, neighbours that come and go, steps of all
  * sizes. */
 #include "helper.h"
-#include "infer/pace.h"
+#include "infer/step_cost.h"
 
 typedef struct machine {
     double fixed[2], token[2]; /* ns: alone, as a team */
@@ -19,29 +19,29 @@ static double takes(const machine *m, bool as_team, double n)
     return (m->fixed[as_team] + m->token[as_team] * n) * slow;
 }
 
-static bool one_step(pace *p, machine *m, pace_kind k, size_t n)
+static bool one_step(step_cost *p, machine *m, step_kind k, size_t n)
 {
-    bool as_team = pace_choose(p, k, n);
+    bool as_team = step_cost_choose(p, k, n);
     double took = takes(m, as_team, (double)n), other = takes(m, !as_team, (double)n);
     m->lost += took > other ? took - other : 0;
     m->n_team += as_team;
     if (m->every && rng_mix(m->n_steps) % m->every == 0) took *= 20;
     if (m->n_steps++ < m->n_cold) took *= 15;
     m->spent += took;
-    pace_note(p, k, n, as_team, (uint64_t)took);
+    step_cost_note(p, k, n, as_team, (uint64_t)took);
     return as_team;
 }
 
-static void steps(pace *p, machine *m, pace_kind k, size_t n, unsigned count)
+static void steps(step_cost *p, machine *m, step_kind k, size_t n, unsigned count)
 {
     while (count-- > 0) one_step(p, m, k, n);
 }
 
 /* So many steps until the preference is as said, `most` when it does not come. */
-static unsigned until(pace *p, machine *m, pace_kind k, size_t n, bool as_team, unsigned most)
+static unsigned until(step_cost *p, machine *m, step_kind k, size_t n, bool as_team, unsigned most)
 {
     unsigned i = 0;
-    while (i < most && pace_prefers_team(p, k, n) != as_team) {
+    while (i < most && step_cost_prefers_team(p, k, n) != as_team) {
         one_step(p, m, k, n);
         i++;
     }
@@ -59,9 +59,9 @@ static void a_large_model_keeps_its_team(void **state)
 {
     machine prompts = {.fixed = {4e6, 4e6}, .token = {5e5, 2.7e5}, .n_cold = 2};
     machine replies = {.fixed = {80e6, 55e6}, .token = {4e6, 2e6}, .n_cold = 2};
-    pace p = {.n_members = 2};
-    steps(&p, &prompts, PACE_PREFILL, 256, 1000);
-    steps(&p, &replies, PACE_DECODE, 1, 1000);
+    step_cost p = {.n_members = 2};
+    steps(&p, &prompts, STEP_PREFILL, 256, 1000);
+    steps(&p, &replies, STEP_DECODE, 1, 1000);
     assert_true(prompts.lost < 0.02 * prompts.spent && prompts.n_team > 950);
     assert_true(replies.lost < 0.02 * replies.spent && replies.n_team > 950);
 }
@@ -70,26 +70,26 @@ static void a_large_model_keeps_its_team(void **state)
 static void first_steps_on_one_core_are_not_the_last_word(void **state)
 {
     machine m = {.fixed = {2e6, 2e6}, .token = {78e4, 37e4}};
-    pace p = {.n_members = 2};
+    step_cost p = {.n_members = 2};
     for (int i = 0; i < 2; i++) {
-        assert_true(pace_choose(&p, PACE_PREFILL, 8));
-        pace_note(&p, PACE_PREFILL, 8, true, 9500000);
+        assert_true(step_cost_choose(&p, STEP_PREFILL, 8));
+        step_cost_note(&p, STEP_PREFILL, 8, true, 9500000);
     }
-    assert_false(one_step(&p, &m, PACE_PREFILL, 8));
-    assert_false(pace_prefers_team(&p, PACE_PREFILL, 8));
-    assert_true(until(&p, &m, PACE_PREFILL, 8, true, 100) <= 5);
+    assert_false(one_step(&p, &m, STEP_PREFILL, 8));
+    assert_false(step_cost_prefers_team(&p, STEP_PREFILL, 8));
+    assert_true(until(&p, &m, STEP_PREFILL, 8, true, 100) <= 5);
 }
 
 /* 24 M on near cores: a team that slept takes longer than one member, and less when it goes on. */
 static void a_team_that_must_get_warm_is_found(void **state)
 {
-    pace p = {.n_members = 2};
+    step_cost p = {.n_members = 2};
     unsigned warm = 0, n_team = 0;
     for (int i = 0; i < 400; i++) {
-        bool as_team = pace_choose(&p, PACE_DECODE, 1);
+        bool as_team = step_cost_choose(&p, STEP_DECODE, 1);
         warm = as_team ? warm + 1 : 0;
         double ms = i < 2 ? 1.3 : !as_team ? 0.60 : warm < 3 ? 0.72 : 0.40;
-        pace_note(&p, PACE_DECODE, 1, as_team, (uint64_t)(ms * 1e6));
+        step_cost_note(&p, STEP_DECODE, 1, as_team, (uint64_t)(ms * 1e6));
         n_team += i >= 100 && as_team;
     }
     assert_true(n_team > 290);
@@ -98,10 +98,10 @@ static void a_team_that_must_get_warm_is_found(void **state)
 static void a_tiny_model_goes_alone_at_once(void **state)
 {
     machine m = {.fixed = {60e3, 90e3}, .token = {10e3, 8e3}, .n_cold = 1};
-    pace p = {.n_members = 2};
-    assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) < 8);
+    step_cost p = {.n_members = 2};
+    assert_true(until(&p, &m, STEP_DECODE, 1, false, 100) < 8);
     forget_times(&m);
-    steps(&p, &m, PACE_DECODE, 1, 2000);
+    steps(&p, &m, STEP_DECODE, 1, 2000);
     assert_true(m.lost < 0.02 * m.spent);
 }
 
@@ -110,36 +110,36 @@ static void small_prompts_go_alone_and_long_ones_as_a_team(void **state)
 {
     static const size_t sizes[] = {8, 250, 16, 120, 64, 5, 256};
     machine m = {.fixed = {50e3, 400e3}, .token = {20e3, 11e3}, .n_cold = 1}; /* equal at 39 tokens */
-    pace p = {.n_members = 2};
-    for (int i = 0; i < 300; i++) one_step(&p, &m, PACE_PREFILL, sizes[i % 7]);
+    step_cost p = {.n_members = 2};
+    for (int i = 0; i < 300; i++) one_step(&p, &m, STEP_PREFILL, sizes[i % 7]);
     forget_times(&m);
-    for (int i = 0; i < 700; i++) one_step(&p, &m, PACE_PREFILL, sizes[i % 7]);
+    for (int i = 0; i < 700; i++) one_step(&p, &m, STEP_PREFILL, sizes[i % 7]);
     assert_true(m.lost < 0.03 * m.spent);
     for (int i = 0; i < 7; i++)
-        assert_int_equal(pace_prefers_team(&p, PACE_PREFILL, sizes[i]), sizes[i] > 39);
+        assert_int_equal(step_cost_prefers_team(&p, STEP_PREFILL, sizes[i]), sizes[i] > 39);
 }
 
 /* A size that was never seen: the lines through others say what it takes. */
 static void a_new_size_is_right_the_first_time(void **state)
 {
     machine m = {.fixed = {50e3, 400e3}, .token = {20e3, 11e3}};
-    pace p = {.n_members = 2};
-    for (int i = 0; i < 400; i++) one_step(&p, &m, PACE_PREFILL, i % 2 ? 16 : 96);
-    assert_true(pace_prefers_team(&p, PACE_PREFILL, 256));
-    assert_false(pace_prefers_team(&p, PACE_PREFILL, 4));
+    step_cost p = {.n_members = 2};
+    for (int i = 0; i < 400; i++) one_step(&p, &m, STEP_PREFILL, i % 2 ? 16 : 96);
+    assert_true(step_cost_prefers_team(&p, STEP_PREFILL, 256));
+    assert_false(step_cost_prefers_team(&p, STEP_PREFILL, 4));
 }
 
 /* A compiler takes one of two cores: a step of the team lasts ten times as long, one alone as ever. */
 static void a_neighbour_that_comes_is_noticed_within_three_steps(void **state)
 {
     machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
-    pace p = {.n_members = 2};
-    steps(&p, &m, PACE_DECODE, 1, 1000);
-    assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    step_cost p = {.n_members = 2};
+    steps(&p, &m, STEP_DECODE, 1, 1000);
+    assert_true(step_cost_prefers_team(&p, STEP_DECODE, 1));
     m.slow[1] = 10;
-    assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) <= 3);
+    assert_true(until(&p, &m, STEP_DECODE, 1, false, 100) <= 3);
     forget_times(&m);
-    steps(&p, &m, PACE_DECODE, 1, 5000);
+    steps(&p, &m, STEP_DECODE, 1, 5000);
     assert_true(m.lost < 0.02 * m.spent);
 }
 
@@ -147,28 +147,28 @@ static void a_neighbour_that_comes_is_noticed_within_three_steps(void **state)
 static void a_mild_neighbour_is_weighed(void **state)
 {
     machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
-    pace p = {.n_members = 2};
-    steps(&p, &m, PACE_DECODE, 1, 1000);
+    step_cost p = {.n_members = 2};
+    steps(&p, &m, STEP_DECODE, 1, 1000);
     m.slow[1] = 2;
-    assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) <= 10);
+    assert_true(until(&p, &m, STEP_DECODE, 1, false, 100) <= 10);
     m.slow[0] = 4; /* now it wants the core that is ours */
-    assert_true(until(&p, &m, PACE_DECODE, 1, true, 100) <= 10);
+    assert_true(until(&p, &m, STEP_DECODE, 1, true, 100) <= 10);
 }
 
 static void a_neighbour_that_leaves_is_noticed(void **state)
 {
     machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
-    pace p = {.n_members = 2};
-    steps(&p, &m, PACE_DECODE, 1, 100);
+    step_cost p = {.n_members = 2};
+    steps(&p, &m, STEP_DECODE, 1, 100);
     for (int i = 0; i < 3; i++) {
         m.slow[1] = 10;
-        steps(&p, &m, PACE_DECODE, 1, 10000);
-        assert_false(pace_prefers_team(&p, PACE_DECODE, 1));
+        steps(&p, &m, STEP_DECODE, 1, 10000);
+        assert_false(step_cost_prefers_team(&p, STEP_DECODE, 1));
         m.slow[1] = 0;
         forget_times(&m);
-        until(&p, &m, PACE_DECODE, 1, true, 100000);
+        until(&p, &m, STEP_DECODE, 1, true, 100000);
         assert_true(m.spent < 0.5e9); /* simulated */
-        assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+        assert_true(step_cost_prefers_team(&p, STEP_DECODE, 1));
     }
 }
 
@@ -177,8 +177,8 @@ static void single_slow_steps_do_not_change_the_way(void **state)
 {
     for (unsigned way = 0; way < 2; way++) {
         machine m = {.fixed = {way ? 160e3 : 100e3, 120e3}, .token = {12e3, 8e3}, .every = 100};
-        pace p = {.n_members = 2};
-        steps(&p, &m, PACE_DECODE, 1, 20000);
+        step_cost p = {.n_members = 2};
+        steps(&p, &m, STEP_DECODE, 1, 20000);
         assert_true(m.lost < 0.03 * m.spent);
         assert_true(way ? m.n_team > 18000 : m.n_team < 2000);
     }
@@ -188,30 +188,30 @@ static void single_slow_steps_do_not_change_the_way(void **state)
 static void other_kinds_of_step_begin_where_the_first_one_is(void **state)
 {
     machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}, .slow = {1, 10}};
-    pace p = {.n_members = 2};
-    steps(&p, &m, PACE_DECODE, 1, 200);
-    assert_false(pace_prefers_team(&p, PACE_DECODE, 1));
-    assert_true(one_step(&p, &m, PACE_PREFILL, 64)); /* somebody must say what a token takes */
-    assert_false(pace_choose(&p, PACE_PREFILL, 64));
-    pace quiet = {.n_members = 2};
+    step_cost p = {.n_members = 2};
+    steps(&p, &m, STEP_DECODE, 1, 200);
+    assert_false(step_cost_prefers_team(&p, STEP_DECODE, 1));
+    assert_true(one_step(&p, &m, STEP_PREFILL, 64)); /* somebody must say what a token takes */
+    assert_false(step_cost_choose(&p, STEP_PREFILL, 64));
+    step_cost quiet = {.n_members = 2};
     m.slow[1] = 1;
-    steps(&quiet, &m, PACE_DECODE, 1, 200);
-    one_step(&quiet, &m, PACE_PREFILL, 64);
-    assert_true(pace_prefers_team(&quiet, PACE_PREFILL, 64));
+    steps(&quiet, &m, STEP_DECODE, 1, 200);
+    one_step(&quiet, &m, STEP_PREFILL, 64);
+    assert_true(step_cost_prefers_team(&quiet, STEP_PREFILL, 64));
 }
 
 /* It was there for a hundred prompts, and is not thought to be there for a thousand more. */
 static void a_neighbour_is_thought_to_stay_as_long_as_it_was_there(void **state)
 {
     machine m = {.fixed = {1e6, 1e6}, .token = {9e5, 5e5}};
-    pace p = {.n_members = 2};
-    steps(&p, &m, PACE_PREFILL, 32, 100);
+    step_cost p = {.n_members = 2};
+    steps(&p, &m, STEP_PREFILL, 32, 100);
     m.slow[1] = 10;
-    steps(&p, &m, PACE_PREFILL, 32, 100);
-    assert_false(pace_prefers_team(&p, PACE_PREFILL, 32));
+    steps(&p, &m, STEP_PREFILL, 32, 100);
+    assert_false(step_cost_prefers_team(&p, STEP_PREFILL, 32));
     m.slow[1] = 0;
-    assert_true(until(&p, &m, PACE_PREFILL, 32, true, 1000) <= 150);
-    assert_true(pace_prefers_team(&p, PACE_PREFILL, 200));
+    assert_true(until(&p, &m, STEP_PREFILL, 32, true, 1000) <= 150);
+    assert_true(step_cost_prefers_team(&p, STEP_PREFILL, 200));
 }
 
 /* One kind of step meets it, and the next step of the other kind tries the other way; the same when it goes.
@@ -219,26 +219,26 @@ static void a_neighbour_is_thought_to_stay_as_long_as_it_was_there(void **state)
 static void what_one_kind_of_step_meets_counts_for_the_others(void **state)
 {
     machine m = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}};
-    pace p = {.n_members = 2};
-    for (int i = 0; i < 200; i++) one_step(&p, &m, i % 2 ? PACE_DECODE : PACE_PREFILL, i % 2 ? 1 : 64);
-    assert_true(pace_prefers_team(&p, PACE_PREFILL, 64));
+    step_cost p = {.n_members = 2};
+    for (int i = 0; i < 200; i++) one_step(&p, &m, i % 2 ? STEP_DECODE : STEP_PREFILL, i % 2 ? 1 : 64);
+    assert_true(step_cost_prefers_team(&p, STEP_PREFILL, 64));
     m.slow[1] = 10;
-    until(&p, &m, PACE_DECODE, 1, false, 10);
-    assert_false(pace_choose(&p, PACE_PREFILL, 64));
-    steps(&p, &m, PACE_PREFILL, 64, 300);
-    assert_false(pace_prefers_team(&p, PACE_PREFILL, 64));
+    until(&p, &m, STEP_DECODE, 1, false, 10);
+    assert_false(step_cost_choose(&p, STEP_PREFILL, 64));
+    steps(&p, &m, STEP_PREFILL, 64, 300);
+    assert_false(step_cost_prefers_team(&p, STEP_PREFILL, 64));
     m.slow[1] = 0;
-    until(&p, &m, PACE_DECODE, 1, true, 100000);
-    assert_true(pace_prefers_team(&p, PACE_PREFILL, 64));
+    until(&p, &m, STEP_DECODE, 1, true, 100000);
+    assert_true(step_cost_prefers_team(&p, STEP_PREFILL, 64));
 }
 
 /* What a process tells the next one. */
-static pace next_process(const pace *before)
+static step_cost next_process(const step_cost *before)
 {
-    pace_known known;
-    pace p = {.n_members = 2};
-    assert_true(pace_tell(before, &known));
-    pace_recall(&p, &known);
+    step_cost_known known;
+    step_cost p = {.n_members = 2};
+    assert_true(step_cost_tell(before, &known));
+    step_cost_recall(&p, &known);
     return p;
 }
 
@@ -247,17 +247,17 @@ static void what_was_kept_is_right_the_first_time(void **state)
 {
     static const size_t sizes[] = {8, 250, 16, 120, 64, 5, 256};
     machine m = {.fixed = {50e3, 400e3}, .token = {20e3, 11e3}}; /* equal at 39 tokens */
-    pace before = {.n_members = 2};
-    for (int i = 0; i < 1000; i++) one_step(&before, &m, PACE_PREFILL, sizes[i % 7]);
+    step_cost before = {.n_members = 2};
+    for (int i = 0; i < 1000; i++) one_step(&before, &m, STEP_PREFILL, sizes[i % 7]);
     m.slow[1] = 10;
-    for (int i = 0; i < 100; i++) one_step(&before, &m, PACE_PREFILL, sizes[i % 7]);
+    for (int i = 0; i < 100; i++) one_step(&before, &m, STEP_PREFILL, sizes[i % 7]);
     m.slow[1] = 0;
     m.n_steps = 0;
     m.n_cold = 1;
-    pace p = next_process(&before);
-    for (int i = 0; i < 7; i++) assert_int_equal(pace_choose(&p, PACE_PREFILL, sizes[i]), sizes[i] > 39);
+    step_cost p = next_process(&before);
+    for (int i = 0; i < 7; i++) assert_int_equal(step_cost_choose(&p, STEP_PREFILL, sizes[i]), sizes[i] > 39);
     forget_times(&m);
-    for (int i = 0; i < 100; i++) one_step(&p, &m, PACE_PREFILL, sizes[i % 7]);
+    for (int i = 0; i < 100; i++) one_step(&p, &m, STEP_PREFILL, sizes[i % 7]);
     assert_true(m.lost < 0.05 * m.spent);
 }
 
@@ -265,12 +265,12 @@ static void what_was_kept_is_right_the_first_time(void **state)
 static void what_was_kept_is_corrected_within_a_few_steps(void **state)
 {
     machine m = {.fixed = {4e6, 4e6}, .token = {5e5, 2.7e5}};
-    pace before = {.n_members = 2};
-    steps(&before, &m, PACE_PREFILL, 128, 400);
+    step_cost before = {.n_members = 2};
+    steps(&before, &m, STEP_PREFILL, 128, 400);
     m.slow[1] = 2.5;
-    pace p = next_process(&before);
-    assert_true(pace_prefers_team(&p, PACE_PREFILL, 128));
-    assert_true(until(&p, &m, PACE_PREFILL, 128, false, 100) <= 4);
+    step_cost p = next_process(&before);
+    assert_true(step_cost_prefers_team(&p, STEP_PREFILL, 128));
+    assert_true(until(&p, &m, STEP_PREFILL, 128, false, 100) <= 4);
 }
 
 /* A file of another time says nothing of this machine, and a first step shows it. */
@@ -280,10 +280,10 @@ static void what_was_kept_of_a_faster_or_slower_machine_is_dropped(void **state)
     for (int i = 0; i < 3; i++) {
         machine then = {.fixed = {160e3, 120e3}, .token = {12e3, 8e3}, .slow = {factors[i], factors[i]}};
         machine m = {.fixed = {60e3, 90e3}, .token = {10e3, 11e3}};
-        pace before = {.n_members = 2};
-        steps(&before, &then, PACE_DECODE, 1, 1000);
-        pace p = next_process(&before);
-        assert_true(until(&p, &m, PACE_DECODE, 1, false, 100) < 8);
+        step_cost before = {.n_members = 2};
+        steps(&before, &then, STEP_DECODE, 1, 1000);
+        step_cost p = next_process(&before);
+        assert_true(until(&p, &m, STEP_DECODE, 1, false, 100) < 8);
     }
 }
 
@@ -294,18 +294,18 @@ static void what_no_machine_takes_is_not_recalled(void **state)
     } odd[] = {{NAN, 1e5}, {1e5, NAN},   {INFINITY, 1e5}, {-1e5, 1e5}, {0, 0},
                {1e5, 0},   {1e18, 1e18}, {1e5, 1e8},      {1e8, 1e5}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        pace p = {.n_members = 2};
-        pace_known known = {0};
-        known.of[PACE_DECODE][0].fixed_ns = odd[i].alone;
-        known.of[PACE_DECODE][1].fixed_ns = odd[i].as_team;
-        pace_recall(&p, &known);
-        assert_int_equal(p.of[PACE_DECODE].way[0].n_seen + p.of[PACE_DECODE].way[1].n_seen, 0);
+        step_cost p = {.n_members = 2};
+        step_cost_known known = {0};
+        known.of[STEP_DECODE][0].fixed_ns = odd[i].alone;
+        known.of[STEP_DECODE][1].fixed_ns = odd[i].as_team;
+        step_cost_recall(&p, &known);
+        assert_int_equal(p.of[STEP_DECODE].way[0].n_seen + p.of[STEP_DECODE].way[1].n_seen, 0);
     }
-    pace young = {.n_members = 2};
-    pace_known known;
-    assert_false(pace_tell(&young, &known));
-    pace_note(&young, PACE_DECODE, 1, true, 1000);
-    assert_false(pace_tell(&young, &known));
+    step_cost young = {.n_members = 2};
+    step_cost_known known;
+    assert_false(step_cost_tell(&young, &known));
+    step_cost_note(&young, STEP_DECODE, 1, true, 1000);
+    assert_false(step_cost_tell(&young, &known));
 }
 
 /* Two workers on two cores: steps of one member side by side are over before steps of the team in turn,
@@ -313,50 +313,50 @@ static void what_no_machine_takes_is_not_recalled(void **state)
 static void with_other_workers_a_step_leaves_them_their_core(void **state)
 {
     machine m = {.fixed = {160e3, 100e3}, .token = {12e3, 7e3}};
-    pace p = {.n_members = 2};
-    steps(&p, &m, PACE_DECODE, 1, 100);
-    assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    step_cost p = {.n_members = 2};
+    steps(&p, &m, STEP_DECODE, 1, 100);
+    assert_true(step_cost_prefers_team(&p, STEP_DECODE, 1));
     for (p.crowd = 2; p.crowd < 5; p.crowd++) {
         forget_times(&m);
-        steps(&p, &m, PACE_DECODE, 1, 200);
+        steps(&p, &m, STEP_DECODE, 1, 200);
         assert_true(m.n_team < 20);
-        assert_false(pace_prefers_team(&p, PACE_DECODE, 1));
+        assert_false(step_cost_prefers_team(&p, STEP_DECODE, 1));
     }
     p.crowd = 1;
-    assert_true(pace_prefers_team(&p, PACE_DECODE, 1));
+    assert_true(step_cost_prefers_team(&p, STEP_DECODE, 1));
     machine far = {.fixed = {160e3, 60e3}, .token = {12e3, 5e3}};
-    pace q = {.n_members = 4};
-    steps(&q, &far, PACE_DECODE, 1, 100);
+    step_cost q = {.n_members = 4};
+    steps(&q, &far, STEP_DECODE, 1, 100);
     q.crowd = 2;
-    assert_true(pace_choose(&q, PACE_DECODE, 1));
+    assert_true(step_cost_choose(&q, STEP_DECODE, 1));
     q.crowd = 4;
-    assert_false(pace_choose(&q, PACE_DECODE, 1));
+    assert_false(step_cost_choose(&q, STEP_DECODE, 1));
 }
 
 static void one_member_has_no_choice(void **state)
 {
-    pace p = {.n_members = 1}, none = {0};
+    step_cost p = {.n_members = 1}, none = {0};
     for (int i = 0; i < 50; i++) {
-        assert_true(pace_choose(&p, PACE_ENCODE, 1000));
-        pace_note(&p, PACE_ENCODE, 1000, true, i % 7 ? 1000 : 0);
+        assert_true(step_cost_choose(&p, STEP_ENCODE, 1000));
+        step_cost_note(&p, STEP_ENCODE, 1000, true, i % 7 ? 1000 : 0);
     }
-    assert_true(pace_choose(&none, PACE_DECODE, 0));
+    assert_true(step_cost_choose(&none, STEP_DECODE, 0));
 }
 
 /* The same times, the same choices; and no time breaks the arithmetic. */
 static void choices_follow_from_times_alone(void **state)
 {
-    pace a = {.n_members = 4}, b = {.n_members = 4};
+    step_cost a = {.n_members = 4}, b = {.n_members = 4};
     for (uint64_t i = 0; i < 20000; i++) {
-        pace_kind k = (pace_kind)(rng_mix(i) % PACE_KINDS);
+        step_kind k = (step_kind)(rng_mix(i) % STEP_KINDS);
         size_t n = rng_mix(i + 1) % 700;
         uint64_t took = rng_mix(i + 2) >> (rng_mix(i + 3) % 64);
-        bool way = pace_choose(&a, k, n);
-        assert_int_equal(way, pace_choose(&b, k, n));
-        pace_note(&a, k, n, way, took);
-        pace_note(&b, k, n, way, took);
+        bool way = step_cost_choose(&a, k, n);
+        assert_int_equal(way, step_cost_choose(&b, k, n));
+        step_cost_note(&a, k, n, way, took);
+        step_cost_note(&b, k, n, way, took);
         for (int w = 0; w < 2; w++) {
-            const pace_line *l = &a.of[k].way[w];
+            const step_cost_line *l = &a.of[k].way[w];
             assert_true(l->fixed_ns >= 0 && l->token_ns >= 0 && l->fixed_ns + l->token_ns < 1e21);
         }
     }
