@@ -205,7 +205,7 @@ static int encode_submit(items_call *c, call_item *item, shoal_err *err)
 {
     encode_call *e = (encode_call *)c;
     encode_item *it = (encode_item *)item;
-    const gaps *g = e->method->task == TASK_FILL_MASK ? &it->fill.gaps : NULL;
+    const mask_slots *g = e->method->task == TASK_FILL_MASK ? &it->fill.gaps : NULL;
     const encoding *enc = g ? &g->enc : &it->enc;
     enc_request r = {.ids = enc->ids,
                      .type_ids = enc->type_ids,

@@ -12,7 +12,7 @@ int service_fill_prepare(service_fill *f, const worker *w, const Shoal__V1__Text
         return err_set(err, SHOAL_EINVALID, "%zu words for a gap: ask for %d at most", top_k, GAPS_TOP_MAX);
     f->k = top_k ? top_k : GAPS_TOP;
     if (f->k > n_vocab) f->k = n_vocab;
-    return gaps_encode(&f->gaps, w->backend.about.tokenizer, in->text, err);
+    return mask_slots_encode(&f->gaps, w->backend.about.tokenizer, in->text, err);
 }
 
 int service_fill_take(const worker *w, service_fill *f, float *logits)
@@ -22,7 +22,7 @@ int service_fill_take(const worker *w, service_fill *f, float *logits)
     if (!f->guesses) return SHOAL_ENOMEM;
     for (size_t i = 0; i < f->gaps.n; i++) {
         w->backend.ops->word_scores(w->backend.state, logits + i * n_vocab);
-        gaps_best(logits + i * n_vocab, n_vocab, f->k, f->guesses + i * f->k);
+        mask_slots_best(logits + i * n_vocab, n_vocab, f->k, f->guesses + i * f->k);
     }
     return 0;
 }
@@ -34,13 +34,13 @@ static char *fill_kept(buf *b, arena *a)
     return s;
 }
 
-static int fill_put_guess(const worker *w, const service_fill *f, size_t gap, const gap_guess *from, arena *a,
-                          Shoal__V1__Guess *ret)
+static int fill_put_guess(const worker *w, const service_fill *f, size_t gap, const mask_guess *from,
+                          arena *a, Shoal__V1__Guess *ret)
 {
     const tokenizer *t = w->backend.about.tokenizer;
     buf token = {0}, sequence = {0};
-    gaps_word(t, from->id, &token);
-    gaps_write(&f->gaps, t, gap, from->id, &sequence);
+    mask_slots_word(t, from->id, &token);
+    mask_slots_write(&f->gaps, t, gap, from->id, &sequence);
     *ret = (Shoal__V1__Guess)SHOAL__V1__GUESS__INIT;
     ret->id = from->id;
     ret->score = from->score;
@@ -78,7 +78,7 @@ int service_fill_put(const worker *w, const service_fill *f, arena *a, Shoal__V1
 
 void service_fill_done(service_fill *f)
 {
-    gaps_done(&f->gaps);
+    mask_slots_done(&f->gaps);
     free(f->guesses);
     *f = (service_fill){0};
 }

@@ -3,17 +3,17 @@
 #define WORKER_SERVICE_FILL_H
 
 #include "base/arena.h"
-#include "infer/decoding/gaps.h"
+#include "infer/decoding/mask_slots.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service.h"
 
 typedef struct service_fill { /* zeroed: none */
-    gaps gaps;
-    size_t k;           /* words for each gap */
-    gap_guess *guesses; /* [gaps.n][k]; NULL until the engine has answered */
+    mask_slots gaps;
+    size_t k;            /* words for each gap */
+    mask_guess *guesses; /* [gaps.n][k]; NULL until the engine has answered */
 } service_fill;
 
-/* SHOAL_EINVALID (no gap, a pair), SHOAL_ELIMIT, ... as gaps_encode. top_k 0: GAPS_TOP. */
+/* SHOAL_EINVALID (no gap, a pair), SHOAL_ELIMIT, ... as mask_slots_encode. top_k 0: GAPS_TOP. */
 int service_fill_prepare(service_fill *f, const worker *w, const Shoal__V1__TextInput *in, size_t top_k,
                          shoal_err *err);
 /* logits[gaps.n][n_vocab], which become scores. SHOAL_ENOMEM. */

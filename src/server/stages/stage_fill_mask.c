@@ -6,7 +6,7 @@
 
 #include "stages/stage_write.h"
 
-/* Where the first gap of text begins, as people write them (infer/decoding/gaps.h); NULL: none. *ret_n: its bytes. */
+/* Where the first gap of text begins, as people write them (infer/decoding/mask_slots.h); NULL: none. *ret_n: its bytes. */
 static const char *find_gap(const char *text, size_t *ret_n)
 {
     const char *a = strstr(text, "[MASK]"), *b = strstr(text, "<mask>");

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "infer/decoding/gaps.h"
+#include "infer/decoding/mask_slots.h"
 #include "shoal.h"
 
 enum { TENSORS_MAX = 80, WIDTH = 64, FF = 128, HEADS = 4, LAYERS = 3, VOCAB = 576, TOKENS_MAX = 64 };
@@ -302,7 +302,7 @@ static void reference(const made *m, const int32_t *ids, size_t n, size_t which,
 #define TEXT "Turn on the [MASK] lights, <mask>."
 
 /* ids[n], and the engine's answer for `at` (NULL: all) */
-static void ask(engine *e, const gaps *g, bool some, vectors *v)
+static void ask(engine *e, const mask_slots *g, bool some, vectors *v)
 {
     uint64_t id;
     enc_request r = {.ids = g->enc.ids,
@@ -316,7 +316,7 @@ static void ask(engine *e, const gaps *g, bool some, vectors *v)
     assert_int_equal(v->status, 0);
 }
 
-static void check_gaps(const made *m, engine *e, const gaps *g)
+static void check_gaps(const made *m, engine *e, const mask_slots *g)
 {
     vectors some, all;
     ask(e, g, true, &some);
@@ -346,14 +346,14 @@ static void heads_agree_with_the_reference(void **state)
     for (size_t i = 0; i < N_FAMILIES; i++) {
         made *m = make(&families[i]);
         rig r;
-        gaps g = {0};
+        mask_slots g = {0};
         rig_open(&r, m->folder, (engine_options){0});
         assert_int_equal(model_get_config(r.m)->task, TASK_FILL_MASK);
-        assert_string_equal(gaps_token(model_tokenizer(r.m)), families[i].mask);
-        must(gaps_encode(&g, model_tokenizer(r.m), TEXT, &err));
+        assert_string_equal(mask_slots_token(model_tokenizer(r.m)), families[i].mask);
+        must(mask_slots_encode(&g, model_tokenizer(r.m), TEXT, &err));
         assert_int_equal(g.n, 2);
         check_gaps(m, r.e, &g);
-        gaps_done(&g);
+        mask_slots_done(&g);
         rig_close(&r);
         unmake(m);
     }
@@ -450,15 +450,15 @@ static void only_gaps_are_control_tokens(void **state)
     model *mod = NULL;
     must(model_open(&mod, m->folder, NULL, &err));
     const tokenizer *t = model_tokenizer(mod);
-    gaps g = {0};
-    must(gaps_encode(&g, t, "[SEP] [MASK][CLS]", &err));
+    mask_slots g = {0};
+    must(mask_slots_encode(&g, t, "[SEP] [MASK][CLS]", &err));
     int32_t sep = tokenizer_find(t, "[SEP]", 5), cls = tokenizer_find(t, "[CLS]", 5);
     size_t n_sep = 0, n_cls = 0;
     for (size_t i = 0; i < g.enc.n; i++) n_sep += g.enc.ids[i] == sep, n_cls += g.enc.ids[i] == cls;
     assert_int_equal(n_sep, 1);
     assert_int_equal(n_cls, 1);
     assert_int_equal(g.n, 1);
-    gaps_done(&g);
+    mask_slots_done(&g);
     model_free(mod);
     unmake(m);
 }
@@ -472,15 +472,15 @@ static void a_word_that_goes_on_is_glued(void **state)
     write_bytes(&m, "vocab.txt", vocab, sizeof vocab - 1);
     tokenizer *t = NULL;
     must(tokenizer_from_folder(&t, m.folder, &err));
-    gaps g = {0};
+    mask_slots g = {0};
     buf b = {0};
-    must(gaps_encode(&g, t, "Play [MASK] now", &err));
-    assert_int_equal(gaps_write(&g, t, 0, 6, &b), 0);
+    must(mask_slots_encode(&g, t, "Play [MASK] now", &err));
+    assert_int_equal(mask_slots_write(&g, t, 0, 6, &b), 0);
     buf_puts(&b, "|");
-    assert_int_equal(gaps_write(&g, t, 0, 7, &b), 0);
+    assert_int_equal(mask_slots_write(&g, t, 0, 7, &b), 0);
     assert_string_equal(b.data, "Playing now|Play now now");
     buf_done(&b);
-    gaps_done(&g);
+    mask_slots_done(&g);
     tokenizer_free(t);
     char path[320];
     snprintf(path, sizeof path, "%s/vocab.txt", m.folder);
@@ -492,8 +492,8 @@ static void equal_words_come_by_id(void **state)
 {
     (void)state;
     const float scores[] = {0.1f, 0.3f, 0.3f, 0.05f, 0.25f};
-    gap_guess best[3];
-    gaps_best(scores, 5, 3, best);
+    mask_guess best[3];
+    mask_slots_best(scores, 5, 3, best);
     assert_int_equal(best[0].id, 1);
     assert_int_equal(best[1].id, 2);
     assert_int_equal(best[2].id, 4);

@@ -1,5 +1,5 @@
-/* gaps.c: texts with gaps; see gaps.h. */
-#include "infer/decoding/gaps.h"
+/* mask_slots.c: texts with gaps; see mask_slots.h. */
+#include "infer/decoding/mask_slots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 static const char *const spellings[] = {"[MASK]", "<mask>"};
 enum { N_SPELLINGS = sizeof spellings / sizeof *spellings };
 
-const char *gaps_token(const tokenizer *t)
+const char *mask_slots_token(const tokenizer *t)
 {
     for (size_t i = 0; i < N_SPELLINGS; i++)
         if (tokenizer_find(t, spellings[i], strlen(spellings[i])) >= 0) return spellings[i];
@@ -31,7 +31,7 @@ static const char *next_gap(const char *s, size_t *ret_n)
 }
 
 /* text, with each gap as the model spells it. */
-static int rewrite(gaps *g, const char *text, const char *mask, shoal_err *err)
+static int rewrite(mask_slots *g, const char *text, const char *mask, shoal_err *err)
 {
     size_t n, n_mask = strlen(mask);
     const char *at;
@@ -50,7 +50,7 @@ static int rewrite(gaps *g, const char *text, const char *mask, shoal_err *err)
 }
 
 /* Which tokens the gaps became. A mask inside a word may be no mask to a tokenizer that wants whole words. */
-static int find_places(gaps *g, int32_t mask, const char *spelt, shoal_err *err)
+static int find_places(mask_slots *g, int32_t mask, const char *spelt, shoal_err *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < g->enc.n; i++) {
@@ -63,7 +63,7 @@ static int find_places(gaps *g, int32_t mask, const char *spelt, shoal_err *err)
                    g->n, n, spelt);
 }
 
-static int encode(gaps *g, const tokenizer *t, const char *mask, shoal_err *err)
+static int encode(mask_slots *g, const tokenizer *t, const char *mask, shoal_err *err)
 {
     uint8_t *marks = malloc(g->text.len);
     if (!marks) return err_nomem(err);
@@ -74,36 +74,36 @@ static int encode(gaps *g, const tokenizer *t, const char *mask, shoal_err *err)
     return rc ? rc : find_places(g, tokenizer_find(t, mask, strlen(mask)), mask, err);
 }
 
-int gaps_encode(gaps *ret, const tokenizer *t, const char *text, shoal_err *err)
+int mask_slots_encode(mask_slots *ret, const tokenizer *t, const char *text, shoal_err *err)
 {
-    const char *mask = gaps_token(t);
+    const char *mask = mask_slots_token(t);
     if (!mask) return err_set(err, SHOAL_EUNSUPPORTED, "the vocabulary has no mask token ([MASK] or <mask>)");
-    gaps g = {0};
+    mask_slots g = {0};
     int rc = rewrite(&g, text, mask, err);
     if (rc == 0) rc = encode(&g, t, mask, err);
     if (rc == 0)
         *ret = g;
     else
-        gaps_done(&g);
+        mask_slots_done(&g);
     return rc;
 }
 
-void gaps_done(gaps *g)
+void mask_slots_done(mask_slots *g)
 {
     buf_done(&g->text);
     encoding_done(&g->enc);
-    *g = (gaps){0};
+    *g = (mask_slots){0};
 }
 
 /* Insertion: k is small, and a word that is too unlikely costs one comparison. */
-void gaps_best(const float *scores, size_t n_vocab, size_t k, gap_guess *ret)
+void mask_slots_best(const float *scores, size_t n_vocab, size_t k, mask_guess *ret)
 {
     size_t n = 0;
     for (size_t i = 0; i < n_vocab; i++) {
         if (k == 0 || (n == k && scores[i] <= ret[n - 1].score)) continue;
         size_t at = n < k ? n++ : n - 1;
         for (; at > 0 && ret[at - 1].score < scores[i]; at--) ret[at] = ret[at - 1];
-        ret[at] = (gap_guess){(int32_t)i, scores[i]};
+        ret[at] = (mask_guess){(int32_t)i, scores[i]};
     }
 }
 
@@ -121,7 +121,7 @@ static int put_bytes(buf *out, const char *s, size_t n)
     return out->failed ? SHOAL_ENOMEM : 0;
 }
 
-int gaps_word(const tokenizer *t, int32_t id, buf *out)
+int mask_slots_word(const tokenizer *t, int32_t id, buf *out)
 {
     size_t n = 0;
     bool special;
@@ -138,7 +138,7 @@ static bool goes_on(const tokenizer *t, int32_t id)
     return piece && n > 2 && memcmp(piece, "##", 2) == 0;
 }
 
-int gaps_write(const gaps *g, const tokenizer *t, size_t gap, int32_t id, buf *out)
+int mask_slots_write(const mask_slots *g, const tokenizer *t, size_t gap, int32_t id, buf *out)
 {
     size_t n = 0, before = g->begin[gap];
     bool special;
