@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "json/json.h"
 #include "signal/audio.h"
-#include "speech/listen.h"
+#include "speech/transcriber.h"
 
 #define DATA  SHOAL_SOURCE_DIR "/tests/data/"
 #define MODEL SHOAL_SOURCE_DIR "/models/home-ears.gguf"
@@ -167,7 +167,7 @@ static inline int hear(ears *r, float *samples, size_t n, const transcription_op
     transcription *t = NULL;
     *ret = (heard){0};
     int rc = transcription_new(&t, &r->h, sound_of(samples, n), o ? o : &defaults, why);
-    if (rc == 0) rc = speech_listen(r->e, t, on_segment, on_progress, ret, why);
+    if (rc == 0) rc = transcriber_run(r->e, t, on_segment, on_progress, ret, why);
     if (rc == 0 && transcription_language(t))
         snprintf(ret->language, sizeof ret->language, "%s", transcription_language(t)->code);
     transcription_free(t);

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "formats/captions.h"
-#include "speech/listen.h"
+#include "speech/transcriber.h"
 
 #define FILE_MAX ((size_t)1 << 30)
 
@@ -128,7 +128,7 @@ static int hear(const cli_engine *ce, const char *path, const transcription_opti
     int rc = whisper_tokens_init(&h, ce->m, err);
     if (rc == 0) rc = open_sound(path, h.mel.rate, &file, &s, err);
     if (rc == 0) rc = transcription_new(&t, &h, s, to, err);
-    if (rc == 0) rc = speech_listen(ce->e, t, on_segment, show_progress, o, err);
+    if (rc == 0) rc = transcriber_run(ce->e, t, on_segment, show_progress, o, err);
     if (o->progress) fputs("\r\033[K", stderr);
     if (rc == 0 && o->n_heard == 0)
         fprintf(stderr, "%s: no speech was found%s\n", path,

@@ -1,5 +1,5 @@
-/* listen.c: one window after the other, waiting for the engine; see listen.h. */
-#include "speech/listen.h"
+/* transcriber.c: one window after the other, waiting for the engine; see transcriber.h. */
+#include "speech/transcriber.h"
 
 #include <pthread.h>
 
@@ -41,8 +41,8 @@ static int hear_window(engine *e, waiter *w, shoal_err *err)
     return w->nomem ? err_nomem(err) : 0;
 }
 
-int speech_listen(engine *e, transcription *t, heard_fn fn, listen_progress_fn progress, void *user,
-                  shoal_err *err)
+int transcriber_run(engine *e, transcription *t, heard_fn fn, transcriber_progress_fn progress, void *user,
+                    shoal_err *err)
 {
     waiter w = {.t = t};
     int rc;
