@@ -19,7 +19,7 @@ int async_batch_open(async_batch *f, engine *e, size_t n_values, const cancel_ch
     pthread_cond_init(&f->changed, &steady);
     pthread_condattr_destroy(&steady);
     for (size_t i = 0; i < ASYNC_BATCH_SLOTS; i++)
-        f->seats[i] = (async_batch_slot){.owner = f, .values = f->values + i * n_values};
+        f->slots[i] = (async_batch_slot){.owner = f, .values = f->values + i * n_values};
     return 0;
 }
 
@@ -53,7 +53,7 @@ static void arrived(void *user, const enc_result *r)
 
 int async_batch_add(async_batch *f, const enc_request *r, async_batch_slot **ret, shoal_err *err)
 {
-    async_batch_slot *s = &f->seats[(f->first + f->n) % ASYNC_BATCH_SLOTS];
+    async_batch_slot *s = &f->slots[(f->first + f->n) % ASYNC_BATCH_SLOTS];
     buf_clear(&s->tag);
     s->done = false;
     int rc = engine_encode(f->engine, r, arrived, s, &s->id, err);
@@ -82,7 +82,7 @@ static bool wait_a_while(async_batch *f, const async_batch_slot *s)
 
 int async_batch_wait(async_batch *f, async_batch_slot **ret, shoal_err *err)
 {
-    async_batch_slot *s = &f->seats[f->first];
+    async_batch_slot *s = &f->slots[f->first];
     while (!wait_a_while(f, s)) {
         int rc = cancel_ask(&f->cancel, err);
         if (rc != 0) return rc;
@@ -96,10 +96,10 @@ int async_batch_wait(async_batch *f, async_batch_slot **ret, shoal_err *err)
 void async_batch_close(async_batch *f)
 {
     for (size_t i = 0; i < f->n; i++)
-        engine_cancel(f->engine, f->seats[(f->first + i) % ASYNC_BATCH_SLOTS].id);
+        engine_cancel(f->engine, f->slots[(f->first + i) % ASYNC_BATCH_SLOTS].id);
     for (size_t i = 0; i < f->n; i++)
-        while (!wait_a_while(f, &f->seats[(f->first + i) % ASYNC_BATCH_SLOTS])) continue;
-    for (size_t i = 0; i < ASYNC_BATCH_SLOTS; i++) buf_done(&f->seats[i].tag);
+        while (!wait_a_while(f, &f->slots[(f->first + i) % ASYNC_BATCH_SLOTS])) continue;
+    for (size_t i = 0; i < ASYNC_BATCH_SLOTS; i++) buf_done(&f->slots[i].tag);
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->changed);
     free(f->values);

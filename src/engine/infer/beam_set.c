@@ -1,4 +1,4 @@
-/* beam_set.c: lanes take the place of one another; see beam_set.h. */
+/* beam_set.c: hypotheses take the place of one another; see beam_set.h. */
 #include "infer/beam_set.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* beam_set.h: the hypotheses of one beam search inside the engine.
  *
- * The session that was asked for owns them, has one place in line and gives the events at the end; its lanes
+ * The session that was asked for owns them, has one place in line and gives the events at the end; its beams
  * are sessions without events that compute beside everybody else's in a step. When each has its candidates,
  * beam_set_advance makes the lanes of the next step: keys and values of a shared past are shared pages. Engine
  * thread, but for new and free. */

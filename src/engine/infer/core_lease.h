@@ -5,7 +5,7 @@
  * barriers whether another worker waits, and after some milliseconds lets it have a step of its own, so that
  * nobody waits for a whole prompt of a larger model. That time is not the step's.
  *
- *     turn t = {.arbiter = a};                      a NULL: the machine is ours
+ *     core_lease t = {.arbiter = a};                a NULL: the machine is ours
  *     core_lease_watch(&t, team);                         once for each team that runs steps
  *     core_lease_begin(&t, deadline_ns, team_size(team));
  *     team_run(team, ...);

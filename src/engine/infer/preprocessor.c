@@ -120,7 +120,7 @@ void preprocessor_done(preprocessor *in)
 
 typedef struct run {
     const preprocessor *in;
-    async_batch flight;
+    async_batch batch;
     double *raw, *score;  /* [n_labels] */
     float *probabilities; /* [n_labels] */
     scorer_row_fn row;
@@ -142,8 +142,8 @@ static int note_item(async_batch_slot *s, const feed_item *it, shoal_err *err)
 static int land(run *r, shoal_err *err)
 {
     async_batch_slot *s;
-    size_t n = r->flight.n_values;
-    int rc = async_batch_wait(&r->flight, &s, err);
+    size_t n = r->batch.n_values;
+    int rc = async_batch_wait(&r->batch, &s, err);
     if (rc != 0) return rc;
     engine_scores(r->in->engine, s->values, r->probabilities);
     scorer_row out = {.raw = r->raw, .score = r->score, .classes = r->score};
@@ -159,7 +159,7 @@ static int land(run *r, shoal_err *err)
     return r->row(&out, r->user, err);
 }
 
-/* A full flight gives half its seats back at once, so that the engine's batches stay large. A queue that
+/* A full batch gives half its slots back at once, so that the engine's batches stay large. A queue that
  * others have filled is waited for only with seats of our own. */
 static int start_window(run *r, const feed_item *it, shoal_err *err)
 {
@@ -170,10 +170,10 @@ static int start_window(run *r, const feed_item *it, shoal_err *err)
                      .deadline_ns = r->deadline_ns};
     async_batch_slot *s = NULL;
     int rc = 0;
-    if (async_batch_full(&r->flight))
+    if (async_batch_full(&r->batch))
         for (int i = 0; rc == 0 && i < ASYNC_BATCH_SLOTS / 2; i++) rc = land(r, err);
     if (rc != 0) return rc;
-    while ((rc = async_batch_add(&r->flight, &q, &s, err)) == SHOAL_EFULL && !async_batch_empty(&r->flight)) {
+    while ((rc = async_batch_add(&r->batch, &q, &s, err)) == SHOAL_EFULL && !async_batch_empty(&r->batch)) {
         rc = land(r, err);
         if (rc != 0) return rc;
     }
@@ -186,7 +186,7 @@ static int run_windows(run *r, feed *d, shoal_err *err)
     int rc;
     while ((rc = feed_next(d, &it, err)) == 1)
         if ((rc = start_window(r, &it, err)) != 0) break;
-    while (rc == 0 && !async_batch_empty(&r->flight)) rc = land(r, err);
+    while (rc == 0 && !async_batch_empty(&r->batch)) rc = land(r, err);
     return rc;
 }
 
@@ -194,17 +194,17 @@ static int score_windows(const preprocessor *in, feed *d, uint64_t deadline_ns, 
                          scorer_row_fn row, void *user, preprocessor_totals *totals, shoal_err *err)
 {
     size_t n = in->config->head.n_labels;
-    run *r = calloc(1, sizeof *r); /* a flight is too large for a thread's stack */
+    run *r = calloc(1, sizeof *r); /* a batch is too large for a thread's stack */
     if (!r) return err_nomem(err);
     *r = (run){.in = in, .row = row, .user = user, .deadline_ns = deadline_ns, .totals = totals};
     r->raw = calloc(2 * n + 1, sizeof *r->raw);
     r->probabilities = calloc(n + 1, sizeof *r->probabilities);
     r->score = r->raw ? r->raw + n : NULL;
-    int rc = r->raw && r->probabilities ? async_batch_open(&r->flight, in->engine, n, cancel, err)
-                                        : err_nomem(err);
+    int rc =
+        r->raw && r->probabilities ? async_batch_open(&r->batch, in->engine, n, cancel, err) : err_nomem(err);
     if (rc == 0) {
         rc = run_windows(r, d, err);
-        async_batch_close(&r->flight);
+        async_batch_close(&r->batch);
     }
     free(r->raw);
     free(r->probabilities);

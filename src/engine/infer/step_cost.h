@@ -38,7 +38,7 @@
  *
  * No clock: the caller brings the time. The results of steps do not depend on any of it. Engine thread only.
  *
- *     pace p = {.n_members = 2};
+ *     step_cost p = {.n_members = 2};
  *     bool as_team = step_cost_choose(&p, STEP_DECODE, n_streams);
  *     ... the step ...
  *     step_cost_note(&p, STEP_DECODE, n_streams, as_team, took_ns); */

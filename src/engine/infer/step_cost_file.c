@@ -135,7 +135,7 @@ void step_cost_file_open(step_cost_file *k, const packed_store *s, const packed_
     if (rc == 0)
         step_cost_recall(p, &k->known);
     else if (rc != SHOAL_ENOTFOUND)
-        LOG(LOG_DEBUG, "pace", "not_recalled", LOG_S("file", k->path), LOG_S("why", why.message));
+        LOG(LOG_DEBUG, "step_cost", "not_recalled", LOG_S("file", k->path), LOG_S("why", why.message));
 }
 
 /* MODEL-KEY.pace, and nothing else that somebody may have put there. */
@@ -205,7 +205,7 @@ void step_cost_file_close(step_cost_file *k, const packed_store *s, const step_c
     if (news) {
         step_cost_file_write(bytes, &k->key, &now);
         if (write_file(k->path, s, bytes, &why))
-            LOG(LOG_WARN, "pace", "not_kept", LOG_S("file", k->path), LOG_S("why", why.message));
+            LOG(LOG_WARN, "step_cost", "not_kept", LOG_S("file", k->path), LOG_S("why", why.message));
     }
     free(k->path);
     k->path = NULL;

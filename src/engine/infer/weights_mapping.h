@@ -1,6 +1,6 @@
 /* weights_mapping.h: a network and the place of its packed matrices, made and freed together.
  *
- *     home h = {0};
+ *     weights_mapping h = {0};
  *     weights_mapping_load(&h, ops, m, team, &limits, &err);       h.net
  *     weights_mapping_free(&h, ops);                               also after a failure
  *

@@ -69,14 +69,14 @@ static bool lends_the_cores(int n_members)
     pthread_t other;
     scene_open(&s);
     assert_int_equal(team_new(&t, n_members, ISA_SCALAR, &err), 0);
-    core_lease_watch(&s.turn, t);
-    uint64_t start = core_lease_begin(&s.turn, UINT64_MAX, n_members);
+    core_lease_watch(&s.lease, t);
+    uint64_t start = core_lease_begin(&s.lease, UINT64_MAX, n_members);
     pthread_create(&other, NULL, want_once, &s);
     team_run(t, last_long, &s);
-    uint64_t all = clock_ns() - s.turn.start_ns;
-    bool lent = s.turn.away_ns > 0;
+    uint64_t all = clock_ns() - s.lease.start_ns;
+    bool lent = s.lease.away_ns > 0;
     if (clock_ms_since(start) < 200) assert_true(lent);
-    assert_true(core_lease_end(&s.turn) <= all);
+    assert_true(core_lease_end(&s.lease) <= all);
     pthread_join(other, NULL);
     arbiter_acquire(s.others, 1, 0); /* given back */
     arbiter_release(s.others);

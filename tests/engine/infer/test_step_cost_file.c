@@ -79,7 +79,7 @@ static bool recalls(const packed_store *s, int n_threads)
     return known;
 }
 
-/* As if it had run steps: no request does, so nobody else looks at its pace. */
+/* As if it had run steps: no request does, so nobody else looks at its step costs. */
 static void learn(const packed_store *s)
 {
     start x = begin(s, 2);

@@ -3,7 +3,7 @@
  * People write "[MASK]" (BERT's) or "<mask>" (RoBERTa's) where a word is missing, whichever the model knows;
  * both become the model's own mask token, and no other control token is read from the text.
  *
- *     gaps g = {0};
+ *     mask_slots g = {0};
  *     mask_slots_encode(&g, tok, "Paris is the [MASK] of France.", &err);
  *     engine_encode(e, &(enc_request){.ids = g.enc.ids, ..., .at = g.at, .n_at = g.n}, ...);
  *     engine_word_scores(e, row); mask_slots_best(row, n_vocab, 5, guesses);
