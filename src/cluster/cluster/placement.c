@@ -524,7 +524,7 @@ static bool same_site(const node *a, const node *b)
     return strcmp(a->site ? a->site : "", b->site ? b->site : "") == 0;
 }
 
-static int desk_open(placement_state *d, shoal_err *err)
+static int placement_state_open(placement_state *d, shoal_err *err)
 {
     size_t n = d->n_nodes + 1;
     d->site = calloc(n, sizeof *d->site);
@@ -540,7 +540,7 @@ static int desk_open(placement_state *d, shoal_err *err)
     return 0;
 }
 
-static void desk_close(placement_state *d)
+static void placement_state_close(placement_state *d)
 {
     free(d->site);
     free(d->order);
@@ -579,7 +579,7 @@ int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const plac
 {
     placement_state d = {.nodes = nodes, .n_nodes = n_nodes, .models = models, .n_models = n_models};
     placement p = {0};
-    int rc = desk_open(&d, err);
+    int rc = placement_state_open(&d, err);
     if (rc == 0) {
         assignment_all_present(&d, now, n_now);
         d.changed = true;
@@ -594,7 +594,7 @@ int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const plac
     } else {
         placement_done(&p);
     }
-    desk_close(&d);
+    placement_state_close(&d);
     return rc;
 }
 
