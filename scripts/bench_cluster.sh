@@ -23,7 +23,7 @@ load() { cut -d' ' -f1 /proc/loadavg; }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
 
-# gateway MODELS: one with a CA, whose door for machines is $door; it is asked at $url.
+# gateway MODELS: one with a CA, whose control-plane listener is $control; it is asked at $url.
 gateway() {
     cat >"$work/gateway.yaml" <<YAML
 manifest: $PWD/models/models.json
@@ -32,7 +32,7 @@ cache: {mb: 0}
 models: $1
 YAML
     serving_start "$work/gateway.yaml"
-    door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$serving_log" | head -1)
+    control=127.0.0.1:$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$serving_log" | head -1)
 }
 # join MODELS [ARGS...]: a machine that has never been here, with these models of its own; "": it has none.
 join() {
@@ -42,7 +42,7 @@ join() {
     printf 'manifest: %s\nmodels: %s\n' "$PWD/models/models.json" "$1" >"$work/pi.yaml"
     token=$("$bin" token create --state "$work/ca" --name pi --replace)
     begun=$(now_ms)
-    "$bin" agent --state "$work/pi" -l 127.0.0.1:0 --join "$door" --token "$token" --name pi "${own[@]}" \
+    "$bin" agent --state "$work/pi" -l 127.0.0.1:0 --join "$control" --token "$token" --name pi "${own[@]}" \
         "${@:2}" >/dev/null 2>"$work/agent.log" &
     agent=$!
 }

@@ -28,10 +28,10 @@ cache: {mb: 0}
 models: [{name: home-embed}]
 YAML
 start_shoal "$work/shoal.yaml"
-door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+control=127.0.0.1:$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 "$SHOAL_BIN" token create --state "$work/gw" >"$work/token"
 # The token comes by a pipe, which the next life finds empty.
-"$SHOAL_BIN" agent --state "$work/pi" --no-measure -c "$work/node.yaml" -l 127.0.0.1:0 --join "$door" --token-file - --name pi \
+"$SHOAL_BIN" agent --state "$work/pi" --no-measure -c "$work/node.yaml" -l 127.0.0.1:0 --join "$control" --token-file - --name pi \
     < <(cat "$work/token") >"$work/agent.out" 2>"$work/agent.log" &
 agent=$!
 until_true "an answer of the attached machine" answers

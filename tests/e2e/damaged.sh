@@ -32,7 +32,7 @@ stop_shoal
 
 make_ca
 cat >"$work/c.yaml" <<YAML
-cluster: {listen: "$door", name: boss, state: $gw}
+cluster: {listen: "$control", name: boss, state: $gw}
 cache: {mb: 0}
 models:
   - {name: chat, path: $work/m/home-chat-s.gguf, sha256: $sum, place: {nodes: [pi]}}

@@ -41,9 +41,9 @@ cache: {mb: 0}
 models: [{name: home-embed}]
 YAML
 start_shoal "$work/c.yaml"
-door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+control=127.0.0.1:$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 ask | grep -q 'model_not_found\|no_model\|"error"' || fail "a model that nobody has answers: $(ask)"
-start_agent --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name pi
+start_agent --join "$control" --token "$("$SHOAL_BIN" token create --state "$gw")" --name pi
 until_true "pi answers for home-intent" answers
 [ "$(ask)" = "$want" ] || fail "from afar: $(ask), alone: $want"
 lists_it() { "$SHOAL_BIN" nodes --server "$url" --json | grep -q '"replicas":\[{"id":"home-intent/0","model":"home-intent","state":"ready"'; }

@@ -3,7 +3,7 @@
 # both show the same, and a model's layers are dealt out over machines of both. The lead goes from one to the other and back: no worker starts again, none is there twice.
 source "$(dirname "$0")/lib.sh"
 etcd=$(command -v etcd) || skip "etcd is not installed (scripts/setup.sh --test)"
-declare -A pids=() urls=() doors=()
+declare -A pids=() urls=() control=()
 end_all() {
     end "${pids[@]}"
     cleanup
@@ -30,7 +30,7 @@ until_true() {
 gateway() {
     local name=$1
     cat >"$work/$name.yaml" <<YAML
-cluster: {listen: "${doors[$name]}", name: $name, site: site-$name, state: $work/$name}
+cluster: {listen: "${control[$name]}", name: $name, site: site-$name, state: $work/$name}
 cache: {mb: 0}
 manifest: $PWD/models/models.json
 models:
@@ -50,7 +50,7 @@ YAML
     fail "$name does not listen"
 }
 urls=([a]=http://127.0.0.1:$(free_port) [b]=http://127.0.0.1:$(free_port 1))
-doors=([a]=127.0.0.1:$(free_port 2) [b]=127.0.0.1:$(free_port 3))
+control=([a]=127.0.0.1:$(free_port 2) [b]=127.0.0.1:$(free_port 3))
 agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 --site "site-$2" "${@:3}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!
@@ -69,7 +69,7 @@ n_intents() { for who in a b pi kit; do workers $who; done | grep -c '^home-inte
 machines_have() { { workers pi; workers kit; } | grep -v '^home-intent'; }
 one_intent() { [ "$(n_intents)" = 1 ]; }
 # leads GATEWAY: in its present life.
-leads() { tac "$work/$1.log" | sed '/component=gate event=listening/q' | grep -m 1 -E 'component=placement event=(leads|follows)' | grep -q event=leads; }
+leads() { tac "$work/$1.log" | sed '/component=control event=listening/q' | grep -m 1 -E 'component=placement event=(leads|follows)' | grep -q event=leads; }
 rows() { "$SHOAL_BIN" nodes --server "${urls[$1]}" | awk 'NR > 1 {print $1, $2, $3, $4}'; }
 same_rows() { rows a >"$work/rows.a" && rows b >"$work/rows.b" && cmp -s "$work/rows.a" "$work/rows.b" && [ "$(wc -l <"$work/rows.a")" = 4 ]; }
 
@@ -77,14 +77,14 @@ same_rows() { rows a >"$work/rows.a" && rows b >"$work/rows.b" && cmp -s "$work/
 "$SHOAL_BIN" ca init --state "$work/a" >/dev/null
 gateway a
 until_true "a leads" leads a
-"$SHOAL_BIN" agent --state "$work/b" --join "${doors[a]}" --token "$(token --role gateway --name b)" --name b >/dev/null || fail "b does not join"
+"$SHOAL_BIN" agent --state "$work/b" --join "${control[a]}" --token "$(token --role gateway --name b)" --name b >/dev/null || fail "b does not join"
 gateway b
-agent pi a --join "${doors[a]}" --token "$(token --name pi)" --name pi
-agent kit b --join "${doors[a]}" --token "$(token --name kit)" --name kit
+agent pi a --join "${control[a]}" --token "$(token --name pi)" --name pi
+agent kit b --join "${control[a]}" --token "$(token --name kit)" --name kit
 until_true "kit has joined" grep -q "^attached as kit" "$work/kit.out"
 kill "${pids[kit]}"
 wait "${pids[kit]}" 2>/dev/null
-printf %s "${doors[b]}" >"$work/kit/gateway"
+printf %s "${control[b]}" >"$work/kit/gateway"
 agent kit b
 until_true "pi serves chat" has_chat pi
 until_true "kit serves chat, by a plan of a that b has passed on" has_chat kit

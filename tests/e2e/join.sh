@@ -21,7 +21,7 @@ is_there() { nodes | grep -q "\"name\":\"$1\""; }
 is_gone() { ! is_there "$1"; }
 says() { grep -q -- "$1" "$2"; }
 
-# gateway PORT: serve with a cluster port; $door is its address.
+# gateway PORT: serve with a cluster port; $control is its address.
 gateway() {
     cat >"$work/c.yaml" <<YAML
 cluster: {listen: "127.0.0.1:$1", name: boss, state: $gw}
@@ -29,7 +29,7 @@ manifest: $PWD/models/models.json
 models: [{name: home-intent}]
 YAML
     start_shoal "$work/c.yaml"
-    door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+    control=127.0.0.1:$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 }
 
 # agent NAME ARGS...: start it in the background with a state folder of its own; $agent is its pid.
@@ -63,7 +63,7 @@ gateway "$(free_port)"
 
 # ---- join, and be seen
 token=$("$SHOAL_BIN" token create --state "$gw")
-agent pi --join "$door" --token "$token" --name kitchen-pi --site house -L kitchen --device cuda:0=24576
+agent pi --join "$control" --token "$token" --name kitchen-pi --site house -L kitchen --device cuda:0=24576
 until_true "kitchen-pi attaches" is_there kitchen-pi
 until_true "it says so" says '^attached as kitchen-pi to boss$' "$work/pi.out"
 nodes | grep -q '"site":"house".*"cores":[1-9].*"labels":\["kitchen"\]' || fail "facts: $(nodes)"
@@ -79,35 +79,35 @@ if command -v openssl >/dev/null; then
 fi
 
 # ---- who must stay out
-refused 'is used by kitchen-pi' --state "$work/thief" --join "$door" --token "$token" --name thief
+refused 'is used by kitchen-pi' --state "$work/thief" --join "$control" --token "$token" --name thief
 [ ! -e "$work/thief/member.pem" ] || fail "a refused machine has a certificate"
 fresh=$("$SHOAL_BIN" token create --state "$gw")
-refused 'is taken' --state "$work/thief" --join "$door" --token "$fresh" --name kitchen-pi
+refused 'is taken' --state "$work/thief" --join "$control" --token "$fresh" --name kitchen-pi
 "$SHOAL_BIN" ca init --state "$work/other" >/dev/null
 alien=$("$SHOAL_BIN" token create --state "$work/other")
-refused 'its CA has another key' --state "$work/thief" --join "$door" --token "$alien" --name thief
-refused 'this is no token' --state "$work/thief" --join "$door" --token abc --name thief
-refused 'this is no token: it is as long as one' --state "$work/thief" --join "$door" --token "${fresh//./x}" --name thief
+refused 'its CA has another key' --state "$work/thief" --join "$control" --token "$alien" --name thief
+refused 'this is no token' --state "$work/thief" --join "$control" --token abc --name thief
+refused 'this is no token: it is as long as one' --state "$work/thief" --join "$control" --token "${fresh//./x}" --name thief
 refused 'nowhere.invalid:7080: its name cannot be resolved: is the host spelled right' --state "$work/thief" --join nowhere.invalid:7080 --token "$fresh"
 refused '127.0.0.1:1: it cannot be reached: does shoal serve run there' --state "$work/thief" --join 127.0.0.1:1 --token "$fresh"
 refused 'does not speak TLS: machines join at the port .* cluster.listen' --state "$work/thief" --join "127.0.0.1:$port" --token "$fresh"
-refused 'is HOST:PORT, with nothing before it' --state "$work/thief" --join "http://$door" --token "$fresh"
+refused 'is HOST:PORT, with nothing before it' --state "$work/thief" --join "http://$control" --token "$fresh"
 touch "$work/plain"
 refused 'plain/x: Not a directory: the state folder must be one that this user can write; say where with --state' \
-    --state "$work/plain/x" --join "$door" --token "$fresh"
+    --state "$work/plain/x" --join "$control" --token "$fresh"
 mkdir "$work/full"
 if mount -t tmpfs -o size=16k tmpfs "$work/full" 2>/dev/null; then
     refused 'No space left on device: the state folder must be one .* with room in it.* The token is still good' \
-        --state "$work/full/s" --join "$door" --token "$fresh" --name thief
+        --state "$work/full/s" --join "$control" --token "$fresh" --name thief
     umount "$work/full"
 fi
 refused 'has not joined a cluster: give --join' --state "$work/thief"
-refused 'needs a token' --state "$work/thief" --join "$door"
-refused 'cannot be the name of a node' --state "$work/thief" --join "$door" --token "$fresh" --name 'A B'
+refused 'needs a token' --state "$work/thief" --join "$control"
+refused 'cannot be the name of a node' --state "$work/thief" --join "$control" --token "$fresh" --name 'A B'
 grep -q "$token\|$fresh" "$log" && fail "a token is in the log"
 short=$("$SHOAL_BIN" token create --state "$gw" --ttl 1s)
 sleep 2.1
-refused 'is expired' --state "$work/thief" --join "$door" --token "$short" --name thief
+refused 'is expired' --state "$work/thief" --join "$control" --token "$short" --name thief
 
 # ---- a machine started again, without its token and with it; one more by a token in a file
 kill "$agent"
@@ -117,16 +117,16 @@ agent pi
 until_true "kitchen-pi is back" is_there kitchen-pi
 kill "$agent"
 wait "$agent"
-agent pi --join "$door" --token "$token" --name kitchen-pi
+agent pi --join "$control" --token "$token" --name kitchen-pi
 until_true "kitchen-pi is back with its old token" is_there kitchen-pi
 printf '%s\n' "$fresh" >"$work/token"
-agent cellar --join "$door" --token-file "$work/token" --name cellar
+agent cellar --join "$control" --token-file "$work/token" --name cellar
 until_true "cellar attaches" is_there cellar
 kill "$agent"
 wait "$agent"
 until_true "cellar is gone" is_gone cellar
 rm "$work/token" # it was used: who has tidied up need not change the command line
-agent cellar --join "$door" --token-file "$work/token" --name cellar
+agent cellar --join "$control" --token-file "$work/token" --name cellar
 cellar=$agent
 until_true "cellar is back without the file of its token" is_there cellar
 
@@ -145,7 +145,7 @@ wait "$copy"
 # ---- the gateway dies and comes back
 kill -9 "$server"
 wait "$server" 2>/dev/null
-port_was=${door##*:}
+port_was=${control##*:}
 cp "$log" "$work/first.log"
 gateway "$port_was"
 until_true "kitchen-pi finds the gateway again" is_there kitchen-pi
@@ -155,16 +155,16 @@ until_true "cellar finds the gateway again" is_there cellar
 "$SHOAL_BIN" ca revoke kitchen-pi --state "$gw" | grep -q 'kitchen-pi is out: 1 certificate' || fail "not revoked"
 until_true "kitchen-pi is detached" is_gone kitchen-pi
 until_true "it is told why" says 'revoked' "$work/pi.agent"
-until_true "it is refused at the door" says 'event=connection_refused.*revoked' "$log"
+until_true "it is refused when it connects" says 'event=connection_refused.*revoked' "$log"
 is_there cellar || fail "cellar was disturbed"
 kill -0 "$cellar" || fail "cellar has ended"
 again=$("$SHOAL_BIN" token create --state "$gw")
-agent pi2 --join "$door" --token "$again" --name kitchen-pi
+agent pi2 --join "$control" --token "$again" --name kitchen-pi
 until_true "the name is free for who has a new token" is_there kitchen-pi
 
 # ---- a gateway's role comes by a gateway's token
 boss=$("$SHOAL_BIN" token create --state "$gw" --role gateway)
-"$SHOAL_BIN" agent --state "$work/second" --no-measure --join "$door" --token "$boss" --name second >"$work/out" 2>&1 ||
+"$SHOAL_BIN" agent --state "$work/second" --no-measure --join "$control" --token "$boss" --name second >"$work/out" 2>&1 ||
     fail "$(cat "$work/out")"
 grep -q 'joined attic as the gateway second' "$work/out" || fail "$(cat "$work/out")"
 "$SHOAL_BIN" ca show --state "$gw" | grep -qE '^second +gateway +valid' || fail "$("$SHOAL_BIN" ca show --state "$gw")"

@@ -1,6 +1,6 @@
 # machines.bash: a gateway and other machines, which join it, for the end-to-end tests. Source it; it sources lib.sh.
 #
-#   make_ca                      the gateway's state folder is $gw from now on, and it is to listen at $door
+#   make_ca                      the gateway's state folder is $gw from now on, and it is to listen at $control
 #   start_agent NAME [ARGS...]   the machine's agent, whose pid is ${agents[NAME]}; its log is $work/NAME.log
 #   join NAME [ARGS...]          the same, with a token of its own
 #   end_agent NAME               kill -9 for the agent and its workers; its state folder stays
@@ -33,7 +33,7 @@ until_true() {
 
 make_ca() {
     "$SHOAL_BIN" ca init --state "$gw" >/dev/null || fail "no CA"
-    door=127.0.0.1:$(free_port)
+    control=127.0.0.1:$(free_port)
 }
 
 start_agent() {
@@ -41,7 +41,7 @@ start_agent() {
     agents[$1]=$!
 }
 
-join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1" "${@:2}"; }
+join() { start_agent "$1" --join "$control" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1" "${@:2}"; }
 
 end_agent() {
     kill -9 "${agents[$1]}" $(pgrep -P "${agents[$1]}")

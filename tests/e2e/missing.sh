@@ -19,7 +19,7 @@ post() { curl -s -i -m 25 "$url$1" -d "$2" || fail "$1 does not answer before it
 make_ca
 cat >"$work/c.yaml" <<YAML
 manifest: $PWD/models/models.json
-cluster: {listen: "$door", name: boss, state: $gw}
+cluster: {listen: "$control", name: boss, state: $gw}
 cache: {mb: 0}
 deadline_ms: 30000
 models:
@@ -80,7 +80,7 @@ grep -qE '^home-embed +missing +0/0' "$work/a" && grep -qF "  $label" "$work/a" 
 grep -qE "^home-embed +- +missing +no machine may have it" "$work/a" || fail "top: $(cat "$work/a")"
 
 # ---- pi comes, is lost for good, and comes back
-start_agent pi --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name pi
+start_agent pi --join "$control" --token "$("$SHOAL_BIN" token create --state "$gw")" --name pi
 until_true "pi serves" is 200 home-chat-s '"ready"'
 want 200 '"ready"' both
 want 200 '"ready"' two

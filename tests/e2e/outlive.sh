@@ -4,7 +4,7 @@
 # comes back to a cluster that goes on; the second is killed, and they go there.
 source "$(dirname "$0")/lib.sh"
 etcd=$(command -v etcd) || skip "etcd is not installed (scripts/setup.sh --test)"
-declare -A pids=() urls=() doors=()
+declare -A pids=() urls=() control=()
 end_all() {
     end "${pids[@]}"
     cleanup
@@ -31,7 +31,7 @@ gateway() { # NAME [MODEL]
   - {name: chat, path: $PWD/models/home-chat-s.gguf, replicas: 2, place: {nodes: [pi, kit]}}
   - {name: home-intent, place: {nodes: [pi, kit]}}"
     cat >"$work/$name.yaml" <<YAML
-cluster: {listen: "${doors[$name]}", name: $name, state: $work/$name}
+cluster: {listen: "${control[$name]}", name: $name, state: $work/$name}
 cache: {mb: 0}
 manifest: $PWD/models/models.json
 models: ${2:-$models}
@@ -48,7 +48,7 @@ YAML
     fail "$name does not listen"
 }
 urls=([a]=http://127.0.0.1:$(free_port) [b]=http://127.0.0.1:$(free_port 1) [c]=http://127.0.0.1:$(free_port 2))
-doors=([a]=127.0.0.1:$(free_port 3) [b]=127.0.0.1:$(free_port 4) [c]=127.0.0.1:$(free_port 5))
+control=([a]=127.0.0.1:$(free_port 3) [b]=127.0.0.1:$(free_port 4) [c]=127.0.0.1:$(free_port 5))
 agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!
@@ -63,7 +63,7 @@ workers() { for p in $(pgrep -P "${pids[$1]}" -f "shoal worker"); do echo "$(tr 
 has() { workers "$1" | grep -q "^$2 "; }
 lacks() { ! has "$1" "$2"; }
 attached_to() { sed -n 's/.*component=attach event=\(attached\|detached\).* gateway=\([^ ]*\).*/\1 \2/p' "$work/$1.log" | tail -1 | grep -qx "attached $2"; }
-leads() { tac "$work/$1.log" | sed '/component=gate event=listening/q' | grep -m 1 -E 'component=placement event=(leads|follows)' | grep -q event=leads; }
+leads() { tac "$work/$1.log" | sed '/component=control event=listening/q' | grep -m 1 -E 'component=placement event=(leads|follows)' | grep -q event=leads; }
 names() { "$SHOAL_BIN" nodes --server "${urls[$1]}" | awk 'NR > 1 && $2 == "node" {print $1}' | sort | paste -sd' '; }
 shows_both() { [ "$(names "$1")" = "kit pi" ]; }
 classify() { curl -s -m 20 "$1/v1/classify" -d '{"model":"home-intent","input":"turn off the kitchen light"}' | grep -q '"label"'; }
@@ -78,16 +78,16 @@ text_of() { grep -o '"delta":{[^}]*}' "$1" | sed -n 's/.*"content":"\(.*\)"}$/\1
 "$SHOAL_BIN" ca init --state "$work/a" >/dev/null
 gateway a
 until_true "a leads" leads a
-"$SHOAL_BIN" agent --state "$work/b" --join "${doors[a]}" --token "$(token --role gateway --name b)" --name b >/dev/null || fail "b does not join"
+"$SHOAL_BIN" agent --state "$work/b" --join "${control[a]}" --token "$(token --role gateway --name b)" --name b >/dev/null || fail "b does not join"
 gateway b
 # c has other models: it would place those, so that it is no refuge
-"$SHOAL_BIN" agent --state "$work/c" --join "${doors[a]}" --token "$(token --role gateway --name c)" --name c >/dev/null || fail "c does not join"
+"$SHOAL_BIN" agent --state "$work/c" --join "${control[a]}" --token "$(token --role gateway --name c)" --name c >/dev/null || fail "c does not join"
 gateway c "[{name: home-embed}]"
-for n in pi kit; do agent $n --join "${doors[a]}" --token "$(token --name $n)" --name $n; done
+for n in pi kit; do agent $n --join "${control[a]}" --token "$(token --name $n)" --name $n; done
 for n in pi kit; do
     until_true "$n is attached to a" attached_to $n a
     until_true "$n serves chat" has $n chat
-    until_true "$n has heard of b" grep -qx "b ${doors[b]}" "$work/$n/gateways"
+    until_true "$n has heard of b" grep -qx "b ${control[b]}" "$work/$n/gateways"
 done
 intents() { { workers pi; workers kit; } | grep -c '^home-intent '; }
 one_intent() { [ "$(intents)" = 1 ]; }

@@ -42,7 +42,7 @@ stop_shoal
 
 make_ca
 cat >"$work/c.yaml" <<YAML
-cluster: {listen: "$door", name: boss, state: $gw}
+cluster: {listen: "$control", name: boss, state: $gw}
 cache: {mb: 0}
 deadline_ms: 200000 # of a slow machine
 models: [{name: chat, max_batch: 2, path: $model, replicas: 2, place: {nodes: [pi, attic, spare]}}]

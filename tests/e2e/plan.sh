@@ -119,14 +119,14 @@ has '{"model":"home-chat-s","node":"nas","standby":false,"why":'
 agent=
 trap 'end $agent; cleanup' EXIT
 "$SHOAL_BIN" ca init --state "$work/gw" >/dev/null
-door=127.0.0.1:$(free_port)
+control=127.0.0.1:$(free_port)
 cat >"$work/run.yaml" <<YAML
 manifest: $PWD/models/models.json
-cluster: {listen: "$door", name: boss, state: $work/gw}
+cluster: {listen: "$control", name: boss, state: $work/gw}
 models: [{name: home-intent}, {name: home-chat-s, replicas: 2}]
 YAML
 start_shoal "$work/run.yaml"
-"$SHOAL_BIN" agent --state "$work/pi" --no-measure -l 127.0.0.1:0 --join "$door" \
+"$SHOAL_BIN" agent --state "$work/pi" --no-measure -l 127.0.0.1:0 --join "$control" \
     --token "$("$SHOAL_BIN" token create --state "$work/gw")" --name pi >"$work/pi.out" 2>"$work/pi.log" &
 agent=$!
 for _ in $(seq 1200); do curl -s "$url/readyz" | grep -q '"id":"pi/home-chat-s/0","model":"home-chat-s","state":"ready"' && break; sleep 0.05; done

@@ -13,7 +13,7 @@ make_ca
 conf() {
     cat <<YAML
 manifest: $PWD/models/models.json
-cluster: {listen: "$door", name: boss, state: $gw}
+cluster: {listen: "$control", name: boss, state: $gw}
 cache: {mb: 0}
 models:
   - {name: home-intent, kv_mb: 1000, place: {rebalance: $1}}

@@ -60,7 +60,7 @@ stop_shoal
 # ---- over two machines: the gateway's own has no relay, so it would come first; here it has none
 make_ca
 cat >"$work/c.yaml" <<YAML
-cluster: {listen: "$door", name: boss, state: $gw}
+cluster: {listen: "$control", name: boss, state: $gw}
 cache: {mb: 0}
 models: [{name: chat, path: $model, shards: 2, place: {nodes: [pi, attic, spare]}}]
 YAML

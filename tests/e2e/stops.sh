@@ -115,10 +115,10 @@ manifest: $PWD/models/models.json
 models: [{name: home-intent}]
 END
 start_shoal "$work/gate.yaml"
-gate=$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+control=$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 token=$("$real" token create --state "$gw")
 HOLD=getaddrinfo HOLD_WHILE=$while_file LD_PRELOAD=$hold "$real" agent --state "$work/agent" --no-measure --name a \
-    --join "localhost:$gate" --token "$token" >"$work/agent.out" 2>"$work/agent.log" &
+    --join "localhost:$control" --token "$token" >"$work/agent.out" 2>"$work/agent.log" &
 agent=$!
 for _ in $(seq 2000); do grep -q 'attached as a' "$work/agent.out" && break; sleep 0.02; done
 grep -q 'attached as a' "$work/agent.out" || fail "the agent: $(tail -3 "$work/agent.log")"

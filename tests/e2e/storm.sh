@@ -40,7 +40,7 @@ place="replicas: 2, place: {nodes: [pi, attic]}"
 printf 'cluster: {listen: "127.0.0.1:0", name: boss, state: %s}\ncache: {mb: 0}\n%s, %s}\n%s, %s}\n' "$gw" "$models" "$place" \
     "$intent" "$place" >"$work/c.yaml"
 start_shoal "$work/c.yaml"
-door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+control=127.0.0.1:$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 for node in pi attic; do
     join $node
     until_true "$node serves" ready $node/chat/0

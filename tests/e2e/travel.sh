@@ -39,7 +39,7 @@ place='place: {nodes: [pi, attic]}'
 (echo "cluster: {listen: \"127.0.0.1:0\", name: boss, state: $gw}"; echo "cache: {mb: 0}"
     models "$place" "$place") >"$work/c.yaml"
 start_shoal "$work/c.yaml"
-door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+control=127.0.0.1:$(sed -n 's/.*component=control event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
 join pi
 until_true "pi has the folder and the adapters" ready pi/llama/0
 until_true "pi has the other" ready pi/embed/0

@@ -77,7 +77,7 @@ bool control_may_log(control *g, const char *from)
 static void on_refused(void *user, const char *from, const char *why)
 {
     if (!control_may_log(user, from)) return;
-    LOG(LOG_WARN, "gate", "connection_refused", LOG_S("from", from), LOG_S("reason", why));
+    LOG(LOG_WARN, "control", "connection_refused", LOG_S("from", from), LOG_S("reason", why));
 }
 
 /* ---- once a second ------------------------------------------------------------------------------- */
@@ -86,10 +86,10 @@ static void read_files_again(control *g, unsigned changed)
 {
     shoal_err err;
     if (tls_context_reload(g->tls, &err) != 0 || tls_context_reload(g->as_client, &err) != 0) {
-        LOG(LOG_ERROR, "gate", "certificates_unread", LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "control", "certificates_unread", LOG_S("reason", err.message));
         return;
     }
-    LOG(LOG_INFO, "gate", "certificates_read",
+    LOG(LOG_INFO, "control", "certificates_read",
         LOG_S("own", changed & NODE_CREDENTIAL_CERT ? "renewed" : "as it was"),
         LOG_I("crl", trust_crl_number(g->credential.own.trust)));
 }
@@ -105,7 +105,7 @@ static void control_on_tick(void *user)
     g->recheck = false;
     /* While the CA works for somebody it is not looked at: it belongs to that thread. */
     if (!g->jobs && node_credential_tick(&g->credential, control_now(), &changed, &err) != 0)
-        LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "control", "state_unread", LOG_S("reason", err.message));
     if (changed) read_files_again(g, changed);
     if (changed & NODE_CREDENTIAL_CRL) {
         control_attach_tell_revoked(g);
@@ -114,7 +114,7 @@ static void control_on_tick(void *user)
     control_attach_tick(g, now_ns, control_now());
     if (g->registry) residency_look(&g->residency, g->registry, now_ns);
     placer_tick(g, now_ns);
-    log_limit_tell(&g->lines, "gate", now_ns / 1000000);
+    log_limit_tell(&g->lines, "control", now_ns / 1000000);
 }
 
 /* ---- without a CA -------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static void on_followed(void *user)
     control *g = user;
     shoal_err err;
     if (node_credential_reload(&g->credential, &err) != 0) {
-        LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "control", "state_unread", LOG_S("reason", err.message));
         return;
     }
     read_files_again(g, NODE_CREDENTIAL_CRL);
@@ -227,7 +227,7 @@ int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal
         control_close(g, NULL, NULL);
         return rc;
     }
-    LOG(LOG_INFO, "gate", "listening", LOG_S("address", o->listen), LOG_I("port", control_port(g)),
+    LOG(LOG_INFO, "control", "listening", LOG_S("address", o->listen), LOG_I("port", control_port(g)),
         LOG_S("cluster", g->credential.own.id.cluster), LOG_S("name", control_name(g)),
         LOG_S("ca", g->credential.ca ? "here" : "elsewhere"));
     *ret = g;

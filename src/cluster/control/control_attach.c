@@ -69,7 +69,7 @@ static void hang_up(session *s, grpc_status status, const char *why)
 {
     const char *name = s->entry ? s->entry->name : s->name;
     if (control_may_log(s->g, name))
-        LOG(LOG_WARN, "gate", "node_detached", LOG_S("node", name), LOG_S("reason", why));
+        LOG(LOG_WARN, "control", "node_detached", LOG_S("node", name), LOG_S("reason", why));
     grpc_call_end(s->call, status, why);
     session_free(s);
 }
@@ -79,7 +79,8 @@ static void control_attach_on_cancelled(void *user, grpc_call *c)
     session *s = grpc_call_data(c);
     if (!s) return;
     if (s->entry && control_may_log(s->g, s->entry->name))
-        LOG(LOG_INFO, "gate", "node_detached", LOG_S("node", s->entry->name), LOG_S("reason", "it has left"));
+        LOG(LOG_INFO, "control", "node_detached", LOG_S("node", s->entry->name),
+            LOG_S("reason", "it has left"));
     session_free(s);
 }
 
@@ -121,7 +122,7 @@ static bool begins_too_often(control *g, const char *name, grpc_call *c)
     snprintf(why, sizeof why, "this machine attaches too often; try again in %llu s",
              (unsigned long long)(wait_ms + 999) / 1000);
     if (control_may_log(g, name))
-        LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("node", name),
+        LOG(LOG_WARN, "control", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("node", name),
             LOG_S("reason", why));
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, why);
     return true;
@@ -171,7 +172,7 @@ static void refuse_rival(session *s)
              "Remove the state folder of one of them, and let it join with a token of its own",
              e->name, e->from);
     if (control_may_log(s->g, e->twice_from))
-        LOG(LOG_WARN, "gate", "identity_twice", LOG_S("node", e->name), LOG_S("attached_from", e->from),
+        LOG(LOG_WARN, "control", "identity_twice", LOG_S("node", e->name), LOG_S("attached_from", e->from),
             LOG_S("refused_from", e->twice_from),
             LOG_S("hint", "let one of them join with a token of its own"));
     grpc_call_end(rival->call, GRPC_FAILED_PRECONDITION, why);
@@ -236,7 +237,8 @@ static void control_attach_on_begin(void *user, grpc_call *c)
     const char *why = objection(peer);
     if (why) {
         if (control_may_log(g, grpc_call_from(c)))
-            LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("reason", why));
+            LOG(LOG_WARN, "control", "attach_refused", LOG_S("from", grpc_call_from(c)),
+                LOG_S("reason", why));
         grpc_call_end(c, peer ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED, why);
         return;
     }
@@ -295,7 +297,7 @@ static void tell_members(const session *s)
         if (e->load->multiplies_per_s > 0) n.multiplies_per_s = e->load->multiplies_per_s;
     }
     if (source_put_node(s->g->members, &n, &err) != 0)
-        LOG(LOG_ERROR, "gate", "node_untold", LOG_S("node", e->name), LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "control", "node_untold", LOG_S("node", e->name), LOG_S("reason", err.message));
 }
 
 /* ---- talking ------------------------------------------------------------------------------------- */
@@ -337,7 +339,7 @@ static void welcome(session *s)
     send_list(s);
     tell_others(s);
     if (!control_may_log(s->g, s->entry->name)) return;
-    LOG(LOG_INFO, "gate", "node_attached", LOG_S("node", s->entry->name),
+    LOG(LOG_INFO, "control", "node_attached", LOG_S("node", s->entry->name),
         LOG_S("from", grpc_call_from(s->call)), LOG_S("site", s->entry->facts->site),
         LOG_I("cores", s->entry->facts->n_cores));
 }
@@ -348,7 +350,7 @@ static void listen_less(session *s)
 {
     if (++s->n_heard < CONTROL_MESSAGES || s->paused) return;
     if (s->entry && control_may_log(s->g, s->entry->name))
-        LOG(LOG_WARN, "gate", "node_talks_too_much", LOG_S("node", s->entry->name));
+        LOG(LOG_WARN, "control", "node_talks_too_much", LOG_S("node", s->entry->name));
     s->paused = true;
     grpc_call_pause(s->call, true);
 }

@@ -98,12 +98,12 @@ static void log_outcome(const control_job *j)
     const char *event = j->renews ? "renew" : "join";
     if ((j->rc != 0 || j->renews) && !control_may_log(j->g, j->from)) return;
     if (j->rc != 0)
-        LOG(LOG_WARN, "gate", j->renews ? "renew_refused" : "join_refused", LOG_S("from", j->from),
+        LOG(LOG_WARN, "control", j->renews ? "renew_refused" : "join_refused", LOG_S("from", j->from),
             LOG_S("reason", j->err.message));
     else if (j->renews)
-        LOG(LOG_INFO, "gate", event, LOG_S("serial", j->serial));
+        LOG(LOG_INFO, "control", event, LOG_S("serial", j->serial));
     else
-        LOG(LOG_INFO, "gate", event, LOG_S("name", j->id.name), LOG_S("role", role_name(j->id.role)),
+        LOG(LOG_INFO, "control", event, LOG_S("name", j->id.name), LOG_S("role", role_name(j->id.role)),
             LOG_S("from", j->from));
 }
 

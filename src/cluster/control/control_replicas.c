@@ -58,7 +58,7 @@ static void control_replicas_put_one(control *g, const char *node, const char *a
         m.reason = "its machine drains";
     }
     if (source_put(g->members, &m, &err) != 0)
-        LOG(LOG_ERROR, "gate", "replica_untold", LOG_S("replica", id), LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "control", "replica_untold", LOG_S("replica", id), LOG_S("reason", err.message));
 }
 
 /* Once a machine has served a model, calls of it wait for one that comes back, and are not told that there is
@@ -68,7 +68,7 @@ static void control_replicas_remember(control *g, const char *node, const Shoal_
     shoal_err err;
     if (control_replicas_state_of(r->state) != REPLICA_READY) return;
     if (residency_served(&g->residency, g->registry, r->model, node, &err) != 0)
-        LOG(LOG_ERROR, "gate", "model_untold", LOG_S("model", r->model), LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "control", "model_untold", LOG_S("model", r->model), LOG_S("reason", err.message));
 }
 
 static bool control_replicas_has(const Shoal__V1__Replicas *all, const char *id)

@@ -86,7 +86,7 @@ static void model_free(residency_model *m)
 static void retire(residency *r, registry *g, size_t i)
 {
     residency_model *m = r->models[i];
-    LOG(LOG_INFO, "gate", "model_retired", LOG_S("model", m->name));
+    LOG(LOG_INFO, "control", "model_retired", LOG_S("model", m->name));
     registry_undeclare(g, m->name);
     strmap_take(&r->by_name, m->name);
     r->models[i] = r->models[--r->n];
@@ -98,7 +98,7 @@ static void tell_away(residency_model *m, registry *g)
     char why[200];
     snprintf(why, sizeof why, "%.63s, which served it, has been away for over %d minutes", m->nodes[m->n - 1],
              RESIDENCY_AWAY_MS / 60000);
-    LOG(LOG_WARN, "gate", "model_away", LOG_S("model", m->name), LOG_S("node", m->nodes[m->n - 1]));
+    LOG(LOG_WARN, "control", "model_away", LOG_S("model", m->name), LOG_S("node", m->nodes[m->n - 1]));
     registry_give_up(g, m->name, why, false);
     m->away = true;
 }

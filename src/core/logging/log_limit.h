@@ -7,9 +7,9 @@
  *
  *     static void on_refused(void *user, const char *from, const char *why)
  *     {
- *         if (log_limit_take(&g->lines, from, now_ms)) LOG(LOG_WARN, "gate", "connection_refused", ...);
+ *         if (log_limit_take(&g->lines, from, now_ms)) LOG(LOG_WARN, "control", "connection_refused", ...);
  *     }
- *     log_limit_tell(&g->lines, "gate", now_ms); // once a second: event=lines_held from=... more=512 in_s=10
+ *     log_limit_tell(&g->lines, "control", now_ms); // once a second: event=lines_held from=... more=512 in_s=10
  *
  * Pure but for the lines of log_limit_tell: time is an argument, in milliseconds from any origin that is not
  * 0. One thread. */

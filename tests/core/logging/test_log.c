@@ -126,7 +126,7 @@ static void control_characters_do_not_reach_a_terminal(void **state)
             const log_field f =
                 LOG_S("from", sentence ? "a \033[2J\r\nb\x7f\xc2\x9b" : "\033[2J\r\nb\x7f\xc2\x9b");
             log_event e = {
-                .level = level, .component = "gate", .event = "refused", .fields = &f, .n_fields = 1};
+                .level = level, .component = "control", .event = "refused", .fields = &f, .n_fields = 1};
             log_format(&b, LOG_FORM_TERMINAL, 80, &e);
             assert_null(strchr(b.data, 033));
             assert_null(strchr(b.data, '\r'));
@@ -153,7 +153,7 @@ static char *told(log_limit *l, uint64_t now_ms)
     assert_non_null(f);
     dup2(fileno(f), 2);
     log_setup(LOG_WARN, false);
-    log_limit_tell(l, "gate", now_ms);
+    log_limit_tell(l, "control", now_ms);
     dup2(kept, 2);
     close(kept);
     log_setup(LOG_OFF, false);
@@ -170,7 +170,7 @@ static void who_floods_the_log_is_counted_and_others_are_still_seen(void **state
     assert_int_equal(n_taken(&l, "192.0.2.70", 1, 5), 1);
     assert_string_equal(told(&l, 4 + LOG_LIMIT_MS), "");
     char *s = told(&l, 5 + LOG_LIMIT_MS);
-    assert_non_null(strstr(s, "component=gate event=lines_held from=192.0.2.7 more=995 in_s=10\n"));
+    assert_non_null(strstr(s, "component=control event=lines_held from=192.0.2.7 more=995 in_s=10\n"));
     assert_null(strstr(s, "192.0.2.70"));
     assert_string_equal(told(&l, 6 + 2 * LOG_LIMIT_MS), "");
     assert_int_equal(n_taken(&l, "192.0.2.7", 3, 6 + LOG_LIMIT_MS), 3);
