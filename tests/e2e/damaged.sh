@@ -3,7 +3,7 @@
 # gateway's own folder are served again when they are put back, and another machine serves the model meanwhile.
 source "$(dirname "$0")/machines.bash"
 
-clues() { echo "$(curl -s "$url/readyz"); $(grep -hE 'component=(store|agent|placement|crew)' "$work"/*.log | tail -n 12)"; }
+clues() { echo "$(curl -s "$url/readyz"); $(grep -hE 'component=(store|agent|placement|supervisor)' "$work"/*.log | tail -n 12)"; }
 state() { curl -s "$url/readyz" | grep -o "\"id\":\"$1\"[^}]*"; }
 # shellcheck disable=SC2329
 ready() { state "$1" | grep -q '"state":"ready"'; }

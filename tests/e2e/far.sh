@@ -51,7 +51,7 @@ until_true "nodes lists pi's worker" lists_it
 curl -s "$url/readyz" | grep -q '"id":"pi/home-intent/0"' || fail "readyz: $(curl -s "$url/readyz")"
 
 # ---- the relay is for gateways: not for nodes, and not for those who show nothing
-relay=$(sed -n 's/.*component=crew event=started.* port=\([0-9]*\).*/\1/p' "$work/agent.log" | head -1)
+relay=$(sed -n 's/.*component=supervisor event=started.* port=\([0-9]*\).*/\1/p' "$work/agent.log" | head -1)
 if command -v openssl >/dev/null; then
     for who in "" "-cert $work/pi/member.pem -key $work/pi/member.pem"; do
         # shellcheck disable=SC2086

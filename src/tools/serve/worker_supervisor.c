@@ -116,7 +116,7 @@ static const char *find(void *user, const tls_identity *who, const char *worker,
 {
     const worker_supervisor *c = user;
     if (strcmp(worker, MODEL_STORE_NAME) == 0) {
-        LOG(LOG_INFO, "crew", "models_asked", LOG_S("by", who->common_name));
+        LOG(LOG_INFO, "supervisor", "models_asked", LOG_S("by", who->common_name));
         return c->models_address;
     }
     if (!is_gateway(who) && !calls_stage(c, who->common_name, worker)) {
@@ -141,14 +141,14 @@ void worker_supervisor_follow(worker_supervisor *c, attach *a)
     shoal_err err;
     c->attached = a;
     if (a && model_store_source(c->store, attach_address(a), attach_tls(a), c->as_node, &err) != 0)
-        LOG(LOG_ERROR, "crew", "no_source", LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "supervisor", "no_source", LOG_S("reason", err.message));
 }
 
 void worker_supervisor_reload(worker_supervisor *c)
 {
     shoal_err err;
     if (tls_context_reload(c->tls, &err) != 0 || tls_context_reload(c->as_node, &err) != 0)
-        LOG(LOG_ERROR, "crew", "certificates_unread", LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "supervisor", "certificates_unread", LOG_S("reason", err.message));
     relay_recheck(c->relay);
 }
 
@@ -234,7 +234,7 @@ static void set_workers(void *user)
     for (size_t i = 0; i < c->n_assigned; i++)
         if (find_files(c, &c->assigned[i])) list[n++] = spec_of(&c->assigned[i]);
     if (agent_set(c->agent, list, n, &err) != 0)
-        LOG(LOG_ERROR, "crew", "cannot_serve", LOG_S("reason", err.message));
+        LOG(LOG_ERROR, "supervisor", "cannot_serve", LOG_S("reason", err.message));
     free(list);
 }
 
@@ -246,7 +246,7 @@ static bool take(worker_supervisor *c, worker_supervisor_assigned *to, const Sho
         rc = err_set(&err, SHOAL_EINVALID, "%.64s: this machine's configuration has it", to->a.model);
         assignment_done(&to->a);
     }
-    if (rc != 0) LOG(LOG_WARN, "crew", "not_taken", LOG_S("reason", err.message));
+    if (rc != 0) LOG(LOG_WARN, "supervisor", "not_taken", LOG_S("reason", err.message));
     return rc == 0;
 }
 
@@ -272,7 +272,7 @@ void worker_supervisor_assign(worker_supervisor *c, const Shoal__V1__Assignments
     if (!list) return; /* the next one says as much */
     for (size_t i = 0; i < all->n_models; i++)
         if (take(c, &list[n], all->models[i])) n++;
-    LOG(LOG_INFO, "crew", "assigned", LOG_I("models", n));
+    LOG(LOG_INFO, "supervisor", "assigned", LOG_I("models", n));
     worker_supervisor_assigned *was = c->assigned;
     size_t n_was = c->n_assigned;
     c->assigned = list;
@@ -300,7 +300,7 @@ static const worker_supervisor_assigned *assigned_of(const worker_supervisor *c,
 /* This machine's own file is no more relied upon: the model comes from others, as where there is none. */
 static void distrust(worker_supervisor *c, const worker_supervisor_assigned *a)
 {
-    LOG(LOG_ERROR, "crew", "file_refused", LOG_S("model", a->a.model), LOG_S("path", a->path),
+    LOG(LOG_ERROR, "supervisor", "file_refused", LOG_S("model", a->a.model), LOG_S("path", a->path),
         LOG_S("so", "it is fetched from other machines"));
     if (c->n_distrusted < DISTRUSTED_MAX) memcpy(c->distrusted[c->n_distrusted++], a->a.artifact.digest, 65);
 }
@@ -555,7 +555,8 @@ int worker_supervisor_open(worker_supervisor **ret, uv_loop_t *loop, const worke
         worker_supervisor_close(c, NULL, NULL);
         return rc;
     }
-    LOG(LOG_INFO, "crew", "started", LOG_I("port", worker_supervisor_port(c)), LOG_I("models", n_own(c)));
+    LOG(LOG_INFO, "supervisor", "started", LOG_I("port", worker_supervisor_port(c)),
+        LOG_I("models", n_own(c)));
     *ret = c;
     return 0;
 }
