@@ -176,7 +176,7 @@ static int open_server(control *g, const control_options *o, shoal_err *err)
                        .user = g};
     http_limits limits = {.max_body_bytes = MEMBER_TABLE_MESSAGE_MAX,
                           .max_connections = CONTROL_CONNECTIONS_MAX,
-                          .max_strangers = CONTROL_UNAUTHENTICATED_MAX,
+                          .max_unauthenticated = CONTROL_UNAUTHENTICATED_MAX,
                           .keepalive_ms = CONTROL_SILENCE_MS,
                           .keepalive_timeout_ms = CONTROL_SILENCE_MS,
                           .write_timeout_ms = UINT64_MAX};

@@ -1,7 +1,7 @@
 /* member_table.h: the machines that are attached to a gateway, and what they last said.
  *
  * Pure: who is attached is told from outside, and time is an argument. What a machine says was packed by a
- * stranger's program on a member's machine, so it is looked over before it is kept: texts that fit a line,
+ * foreign program on a member's machine, so it is looked over before it is kept: texts that fit a line,
  * numbers that are numbers, lists of bounded length. A message that breaks a rule changes nothing.
  *
  *     member_table_admit(r, "kitchen-pi", now_ns, &e, err);

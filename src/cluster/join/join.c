@@ -243,7 +243,7 @@ static void wait_as_told(uint64_t ms, const char *why, uint64_t attempt)
     nanosleep(&t, NULL); /* a signal that does not end the process ends the wait: no harm */
 }
 
-/* A gateway resets connections that are too many for it (http_limits.max_strangers), as does one that is
+/* A gateway resets connections that are too many for it (http_limits.max_unauthenticated), as does one that is
  * starting again; but so may what is no gateway at all, which is not asked for ever. */
 static uint64_t pause_ms(const char *why, uint64_t attempt)
 {

@@ -203,7 +203,7 @@ static void on_request(void *user, http_request *r)
         grpc_stream_begin(c, stream, stream_user);
 }
 
-/* Strangers may not rest for hours. */
+/* Unauthenticated peers may not stay idle for hours. */
 static http_intake intake(void *user, const http_request *r)
 {
     const grpc_server *s = user;

@@ -43,7 +43,8 @@ typedef struct http_limits {
     size_t max_resets; /* [200] HTTP/2 streams that a client gives up in ten seconds (CVE-2023-44487): it is
                           closed */
     size_t max_unauthorized; /* [10] requests of a connection that are answered with 401: then it is closed */
-    size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
+    size_t
+        max_unauthenticated; /* [off] TLS over TCP: connections of one address that have shown no certificate */
     uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
     /* [1 KiB] bytes a second of a body in pieces, over each request_timeout_ms: 408. */
     uint64_t min_body_rate;

@@ -39,10 +39,10 @@ static bool is_one_too_many(const http_server *s, const http_conn *newest)
 {
     const char *from = transport_from(newest->io);
     size_t n = 0;
-    if (!s->limits.max_strangers || !*from) return false;
+    if (!s->limits.max_unauthenticated || !*from) return false;
     for (const http_conn *c = s->conns; c; c = c->next)
         n += !c->refusing && !transport_peer(c->io) && strcmp(transport_from(c->io), from) == 0;
-    return n > s->limits.max_strangers;
+    return n > s->limits.max_unauthenticated;
 }
 
 /* ---- listening ------------------------------------------------------------------------------- */

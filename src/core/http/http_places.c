@@ -1,4 +1,4 @@
-/* http_places.c: which connection gives way when the table is full, and how long strangers may stay.
+/* http_places.c: which connection gives way when the table is full, and how long unauthenticated peers may stay.
  *
  * A connection is worth keeping for what it does:
  *

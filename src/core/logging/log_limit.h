@@ -1,4 +1,4 @@
-/* log_limit.h: how many log lines a stranger may cause.
+/* log_limit.h: how many log lines an unauthenticated peer may cause.
  *
  * Whoever can connect can be refused, and each refusal is a line. Of one source LOG_LIMIT_LINES lines are
  * written in LOG_LIMIT_MS; the rest is counted, and told in one line when that time is over. The first

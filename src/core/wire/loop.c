@@ -38,7 +38,7 @@ static int reach(uv_loop_t *loop, int high)
     return rc;
 }
 
-/* As many as are asked for, where the machine lets us: a shell's usual 1,024 are soon held by strangers. */
+/* As many as are asked for, where the machine lets us: a shell's usual 1,024 are soon held by unauthenticated peers. */
 static unsigned may_open(unsigned n_fds)
 {
     struct rlimit most;

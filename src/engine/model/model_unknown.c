@@ -19,10 +19,10 @@ int model_unknown(const char *what, const char *name, name_kind kind, const st_t
 {
     const char *closest = arch_closest(name, kind == NAME_GGUF), *first = NULL;
     const arch_def *a = kind == NAME_GGUF ? arch_by_gguf(closest) : arch_by_hf(closest);
-    size_t strangers = 0;
+    size_t n_unknown = 0;
     for (size_t i = 0; a && i < n; i++) {
         if (has_place(a, kind, list[i].t.name)) continue;
-        if (strangers++ == 0) first = list[i].t.name;
+        if (n_unknown++ == 0) first = list[i].t.name;
     }
     if (n == 0)
         return err_set(err, SHOAL_EUNSUPPORTED,
@@ -38,5 +38,5 @@ int model_unknown(const char *what, const char *name, name_kind kind, const st_t
         err, SHOAL_EUNSUPPORTED,
         "%s: the architecture \"%.40s\" is not supported; the closest that is: \"%s\", which has no "
         "place for %zu of the %zu tensors here, such as %s",
-        what, name, closest, strangers, n, first);
+        what, name, closest, n_unknown, n, first);
 }

@@ -1,5 +1,5 @@
 /* tok_vocab.c: pieces by id and ids by text; see tok_vocab.h. The table is at most half full, and a slot
- * keeps half of the hash, so that few strangers' texts are compared. */
+ * keeps half of the hash, so that few other texts are compared. */
 #include "tokenizer/tok_vocab.h"
 
 #include <stdlib.h>

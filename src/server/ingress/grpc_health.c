@@ -132,7 +132,7 @@ static void on_drained(void *user, grpc_call *call)
     tell(user);
 }
 
-/* Strangers leave most of the room to those who have a key. False: it has been answered. */
+/* Unauthenticated clients leave most of the room to those who have a key. False: it has been answered. */
 static bool has_room(const grpc_ingress *grpc, grpc_call *call)
 {
     size_t most = grpc_access_has(grpc->gateway, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;

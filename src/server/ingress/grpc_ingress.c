@@ -366,7 +366,7 @@ static size_t grpc_body_limit(const gateway *g, const http_request *http)
     return usual + GRPC_FRAME_HEAD;
 }
 
-/* Strangers' messages are neither unpacked nor taken apart: ingress_request_enter refuses them by their key. Whether a
+/* Unauthenticated messages are neither unpacked nor taken apart: ingress_request_enter refuses them by their key. Whether a
  * service is well anybody may ask, in a few words. */
 static size_t longest(void *user, const http_request *http)
 {
@@ -529,7 +529,7 @@ static void on_long(void *user, grpc_call *call, grpc_reader *body)
 
 /* ---- a call whose request is a stream: the pieces of a file --------------------------------------- */
 
-/* Strangers are refused before they have sent anything. */
+/* Unauthenticated clients are refused before they have sent anything. */
 static void stream_begin(void *user, grpc_call *call)
 {
     grpc_ingress *grpc = user;

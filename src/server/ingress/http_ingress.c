@@ -18,7 +18,9 @@
 #include "wire/coding.h"
 #include "wire/loop.h"
 
-enum { STRANGERS_SHARE = 4 }; /* of the connections, for those that have shown no key where one is needed */
+enum {
+    UNAUTHENTICATED_SHARE = 4
+}; /* of the connections, for those that have shown no key where one is needed */
 
 enum {
     SLICE_BYTES = 256 << 10 /* of a packed body in pieces, unpacked at a time */
@@ -644,7 +646,7 @@ static bool is_long(const http_call *call)
     return n > JSON_AHEAD_BYTES;
 }
 
-/* Once the request is let in: strangers do not make us work. */
+/* Once the request is let in: unauthenticated clients do not make us work. */
 static int unpack(ingress_request *in, api_error *e)
 {
     http_call *call = (http_call *)in;
@@ -672,7 +674,7 @@ http_limits http_ingress_limits(const gateway_config *c)
     l.max_connections = loop_connections(l.max_connections);
     if (c->n_api_keys == 0) return l;
     l.unknown_timeout_ms = INGRESS_UNAUTHENTICATED_MS;
-    l.max_unknown = l.max_connections / STRANGERS_SHARE;
+    l.max_unknown = l.max_connections / UNAUTHENTICATED_SHARE;
     return l;
 }
 

@@ -23,7 +23,7 @@ typedef struct http_tunnel {
 } http_tunnel;
 
 enum { INGRESS_UNAUTHENTICATED_MS = 5000 }; /* the time to show a key, where keys are needed */
-/* Those of the configuration, and what strangers may take. */
+/* Those of the configuration, and what unauthenticated clients may use. */
 http_limits http_ingress_limits(const gateway_config *c);
 /* The request that wants to speak another protocol at an endpoint that does: it is the caller's, and the ingress
  * is gone. NULL: it is none of those. */

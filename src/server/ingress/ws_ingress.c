@@ -16,8 +16,8 @@
 
 enum {
     CALLS_MAX = 128, /* requests of one WebSocket at a time */
-    STRANGER_MS = INGRESS_UNAUTHENTICATED_MS,
-    STRANGER_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
+    UNAUTHENTICATED_MS = INGRESS_UNAUTHENTICATED_MS,
+    UNAUTHENTICATED_UNPACKED = 64 << 10, /* bytes that a packed message may become before a key is known */
     CANCELS_MAX = 200, /* of its requests within CANCELS_MS: it is closed, as HTTP/2's resets are */
     CANCELS_MS = 10000,
     UNAUTHORIZED_MAX = 10, /* answers of 401, as over HTTP */
@@ -491,7 +491,7 @@ static void on_tick(void *user)
     g->time.timer_start(g->ws_timer, TICK_MS);
     for (ws_socket *s = g->sockets, *next; s; s = next) {
         next = s->next;
-        if (!s->is_known && now - s->begun_ms > STRANGER_MS)
+        if (!s->is_known && now - s->begun_ms > UNAUTHENTICATED_MS)
             websocket_close(s->ws, CODE_POLICY, "no request with a valid API key came");
         websocket_tick(s->ws, now);
     }
@@ -543,7 +543,7 @@ void ws_ingress_handle(gateway_request *rq)
     s->gateway = g;
     s->http = http;
     s->begun_ms = now_ms(g);
-    websocket_limit_unpacked(s->ws, STRANGER_UNPACKED);
+    websocket_limit_unpacked(s->ws, UNAUTHENTICATED_UNPACKED);
     if (knows(s, admission_shown_over_http(http))) welcome(s);
     s->next = g->sockets;
     if (s->next) s->next->prev = s;

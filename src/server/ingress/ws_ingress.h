@@ -20,7 +20,7 @@
  * too.
  *
  * The handshake needs no key; each request does, its own or the handshake's, and who has shown none within
- * STRANGER_MS is closed. Loop thread. */
+ * UNAUTHENTICATED_MS is closed. Loop thread. */
 #ifndef INGRESS_WS_INGRESS_H
 #define INGRESS_WS_INGRESS_H
 

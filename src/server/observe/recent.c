@@ -66,7 +66,7 @@ static char *dup_text(const char *s)
 static bool is_kept(const gateway_request *rq, int status)
 {
     bool works = rq->endpoint && rq->endpoint->admitted;
-    return !rq->is_stranger && (works || (status >= 400 && status != 499));
+    return !rq->is_unauthenticated && (works || (status >= 400 && status != 499));
 }
 
 static void keep_asked(gateway_request *rq)

@@ -51,7 +51,7 @@ bool admission_knows(const gateway *g, const char *shown)
     return auth_count(a) == 0 || (k && !auth_ended(k, env_wall_s(&g->time)));
 }
 
-static int refuse_stranger(const char *shown, api_error *e)
+static int refuse_unauthenticated(const char *shown, api_error *e)
 {
     return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,
                          shown ? "this API key is none of this server's: look it over, or ask for a new one"
@@ -108,7 +108,7 @@ int admission_check(gateway_request *rq, api_error *e)
     }
     const char *shown = admission_credential(rq);
     rq->key = auth_find(rq->settings->auth, shown);
-    if (!rq->key) return refuse_stranger(shown, e);
+    if (!rq->key) return refuse_unauthenticated(shown, e);
     if (auth_ended(rq->key, request_date_s(rq))) return refuse_ended(rq->key, e);
     int rc = check_admin(rq, e);
     return rc == 0 ? check_endpoint(rq, e) : rc;

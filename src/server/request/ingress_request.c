@@ -195,7 +195,7 @@ void ingress_request_enter(gateway *g, ingress_request *in)
     rq->endpoint = endpoint_find(rq->gateway->endpoints, request_method(rq), request_path(rq), &rq->allow);
     api_error e = {0};
     int refused = admit(rq, &e);
-    rq->is_stranger = !rq->key && !admission_knows(g, admission_credential(rq));
+    rq->is_unauthenticated = !rq->key && !admission_knows(g, admission_credential(rq));
     if (refused) {
         request_error(rq, &e);
         return;

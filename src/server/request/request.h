@@ -94,7 +94,7 @@ typedef struct gateway_request {
 
     /* Who asks, and what counts against him: admission.c, capacity.c, uploads.c. */
     const struct auth_key *key; /* that it came with (auth.h); NULL: it needs none */
-    bool is_stranger;           /* keys are needed, and it has shown none that counts */
+    bool is_unauthenticated;    /* keys are needed, and it has shown none that counts */
     bool key_counts;            /* it is one of the key's requests (admission.h) */
     size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
     bool uploading;             /* its body is still coming (uploads.h), and so much of it has come: */

@@ -154,7 +154,7 @@ static void with_keys_new_clients_are_served_when_the_table_is_full(void **state
 }
 
 /* Where keys are needed, those who show none have a quarter of the places, and known clients keep theirs. */
-static void strangers_have_a_quarter_of_the_places(void **state)
+static void unauthenticated_clients_have_a_quarter_of_the_places(void **state)
 {
     world w;
     keyed k;
@@ -192,7 +192,7 @@ static void who_gives_way_is_told(void **state)
 }
 
 /* Found by the clock of the loop, so the test waits for it. */
-static void strangers_have_five_seconds(void **state)
+static void unauthenticated_clients_have_five_seconds(void **state)
 {
     world w;
     keyed k;
@@ -217,9 +217,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_clients_are_served_when_the_table_is_full),
         cmocka_unit_test(with_keys_new_clients_are_served_when_the_table_is_full),
-        cmocka_unit_test(strangers_have_a_quarter_of_the_places),
+        cmocka_unit_test(unauthenticated_clients_have_a_quarter_of_the_places),
         cmocka_unit_test(who_gives_way_is_told),
-        cmocka_unit_test(strangers_have_five_seconds),
+        cmocka_unit_test(unauthenticated_clients_have_five_seconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

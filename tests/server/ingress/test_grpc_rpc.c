@@ -149,7 +149,7 @@ static void members_go_into_the_path(void **state)
     buf_done(&b);
 }
 
-static void strangers_messages_are_not_read(void **state)
+static void unauthenticated_messages_are_not_read(void **state)
 {
     for (size_t i = 0; i < N_GRPC_RPCS; i++) {
         grpc_ask a;
@@ -385,7 +385,7 @@ int main(void)
         cmocka_unit_test(settings_go_both_ways),
         cmocka_unit_test(configurations_have_enums),
         cmocka_unit_test(members_go_into_the_path),
-        cmocka_unit_test(strangers_messages_are_not_read),
+        cmocka_unit_test(unauthenticated_messages_are_not_read),
         cmocka_unit_test(files_go_into_forms),
         cmocka_unit_test(pieces_leave_their_fields_in_the_query),
         cmocka_unit_test(outputs_may_be_wanted_as_contents),
