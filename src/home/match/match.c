@@ -284,7 +284,7 @@ static bool is_stray(const resolver *r, unsigned best)
 static int match_gather(gathering *g, resolver *r)
 {
     const spoken_mention *m = r->m;
-    bool unread = m->stranger || m->full;
+    bool unread = m->unknown || m->full;
     size_t n = unread ? 0 : resolve(r, m->n);
     if (!unread && !n && m->n_own < m->n) n = resolve(r, m->n_own);
     if (!n) return match_put_part(g, g->out->unknown, &g->out->n_unknown, m);
@@ -316,7 +316,7 @@ static int match_read_sentence(gathering *g, const device_index *x, const uttera
     s->n = part->to - part->from;
     s->o = o;
     mention_roles(s);
-    for (size_t i = 0; i < s->n; i++) g->out->n_strange += s->role[i] == ROLE_STRANGER;
+    for (size_t i = 0; i < s->n; i++) g->out->n_strange += s->role[i] == ROLE_UNKNOWN;
     *ret_named = s->named;
     int rc = mention_read(s, g->a);
     for (size_t i = 0; i < s->n_mentions && !rc; i++) {

@@ -62,7 +62,7 @@ typedef struct clause_reader {
     sentence *s;
     arena *a;
     spoken_mention now;
-    bool open;      /* now has content, a stranger, or asks for everything */
+    bool open;      /* now has content, an unknown word, or asks for everything */
     bool begun;     /* now has anything */
     bool has_known; /* content */
     bool joined, excluded;
@@ -78,11 +78,11 @@ static bool is_silent(const sentence *s, size_t at)
     return w && !last && w->classes & (WORD_DETERMINER | WORD_PREPOSITION) && !word_sense_names(w);
 }
 
-/* A stranger alone is what a request is about when it asks for something of it: "turn on the sauna". */
+/* An unknown word alone is what a request is about when it asks for something of it: "turn on the sauna". */
 static bool counts(const clause_reader *c)
 {
     if (c->has_known || c->now.everything || c->excluded) return true;
-    if (!c->now.stranger || !c->s->asks) return false;
+    if (!c->now.unknown || !c->s->asks) return false;
     return c->now.placed || c->now.fixed || c->s->n_mentions == 0 || c->joined;
 }
 
@@ -133,8 +133,8 @@ static int add_unit(clause_reader *c, size_t at)
     if (!c->now.end) c->now.begin = u->begin;
     c->now.end = u->end;
     c->begun = true;
-    if (role == ROLE_STRANGER) {
-        c->now.stranger = true;
+    if (role == ROLE_UNKNOWN) {
+        c->now.unknown = true;
         return 0;
     }
     if (role == ROLE_NUMBER && !c->has_known) c->lone = u;
@@ -177,7 +177,7 @@ static int take_unit(clause_reader *c, size_t at)
     int rc = 0;
     switch (role) {
     case ROLE_CONTENT:
-    case ROLE_STRANGER:
+    case ROLE_UNKNOWN:
     case ROLE_NUMBER: rc = add_unit(c, at); break;
     case ROLE_DETERMINER:
     case ROLE_ALL:
@@ -229,14 +229,14 @@ static bool is_only_place(const sentence *s, const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (token_kinds(&m->tokens[i]) || !is_place(s, &m->tokens[i])) return false;
-    return m->n > 0 && !m->stranger && !m->everything;
+    return m->n > 0 && !m->unknown && !m->everything;
 }
 
 static bool is_only_kind(const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (!token_kinds(&m->tokens[i]) || m->tokens[i].sense.rooms) return false;
-    return (m->n > 0 || m->everything) && !m->stranger;
+    return (m->n > 0 || m->everything) && !m->unknown;
 }
 
 static void take_tokens(spoken_mention *to, const spoken_mention *from, bool kinds)

@@ -2,7 +2,7 @@
  *
  * Each unit of a sentence has a role. What names something is a run of content, between what is asked for
  * ("mach", "an"), joins and signs; a determiner begins a new one, unless a preposition leads to it ("Licht in
- * der Küche"). A word that nobody knows is a stranger, and a mention that has one names nothing that is
+ * der Küche"). A word that no list has is unknown, and a mention that has one names nothing that is
  * there. */
 #ifndef MATCH_MENTION_H
 #define MATCH_MENTION_H
@@ -14,7 +14,7 @@
 typedef enum unit_role {
     ROLE_BREAK,
     ROLE_CONTENT,
-    ROLE_STRANGER,
+    ROLE_UNKNOWN,
     ROLE_NUMBER,
     ROLE_DETERMINER,
     ROLE_PREPOSITION,
@@ -40,7 +40,7 @@ typedef struct spoken_mention {
     mention_token tokens[MENTION_WORDS_MAX];
     size_t begin, end; /* bytes of the text, from the first content to the last */
     bool all, both, everything;
-    bool stranger; /* a word of it is not known */
+    bool unknown;  /* a word of it is not known */
     bool placed;   /* begins with a preposition */
     bool fixed;    /* begins with a determiner, or is meant by one */
     bool joined;   /* a join stands before it */

@@ -179,7 +179,7 @@ static unit_role closed_role(const sentence *s, size_t at, const word_sense *w)
     if (verb) return ROLE_VERB;
     if (filler && is_in_a_name(s, &s->u[at])) return ROLE_CONTENT;
     if (w->classes & ~(unsigned)WORD_STARTS) return ROLE_FILLER;
-    return w->number ? ROLE_NUMBER : ROLE_STRANGER;
+    return w->number ? ROLE_NUMBER : ROLE_UNKNOWN;
 }
 
 static unit_role role_of(const sentence *s, size_t at)
@@ -189,8 +189,8 @@ static unit_role role_of(const sentence *s, size_t at)
         return strcmp(u->s, "%") == 0 || strcmp(u->s, "\xC2\xB0") == 0 ? ROLE_FILLER : ROLE_BREAK;
     if (u->kind == UNIT_NUMBER) return ROLE_NUMBER;
     const word_sense *w = utterance_sense(s->t, u);
-    unit_role role = w ? closed_role(s, at, w) : ROLE_STRANGER;
-    if (role == ROLE_STRANGER && is_known_thing(s, u)) return ROLE_CONTENT;
+    unit_role role = w ? closed_role(s, at, w) : ROLE_UNKNOWN;
+    if (role == ROLE_UNKNOWN && is_known_thing(s, u)) return ROLE_CONTENT;
     return role;
 }
 
@@ -207,23 +207,23 @@ static bool is_beside_content(const sentence *s, size_t at)
 {
     for (size_t i = at; i-- > 0;) {
         if (s->role[i] == ROLE_CONTENT) return true;
-        if (s->role[i] != ROLE_DETERMINER && s->role[i] != ROLE_PREPOSITION && s->role[i] != ROLE_STRANGER)
+        if (s->role[i] != ROLE_DETERMINER && s->role[i] != ROLE_PREPOSITION && s->role[i] != ROLE_UNKNOWN)
             break;
     }
     for (size_t i = at + 1; i < s->n; i++) {
         if (s->role[i] == ROLE_CONTENT) return true;
-        if (s->role[i] != ROLE_DETERMINER && s->role[i] != ROLE_PREPOSITION && s->role[i] != ROLE_STRANGER)
+        if (s->role[i] != ROLE_DETERMINER && s->role[i] != ROLE_PREPOSITION && s->role[i] != ROLE_UNKNOWN)
             break;
     }
     return false;
 }
 
-/* A stranger in a span is a device that is not there, whatever is asked for. One elsewhere is none, but for
+/* An unknown word in a span is a device that is not there, whatever is asked for. One elsewhere is none, but for
  * those beside a device's words: what a model left out must not make "the sauna light" a light. */
 static void mind_spans(sentence *s)
 {
     for (size_t i = 0; i < s->n && s->o->n_spans; i++) {
-        if (s->role[i] != ROLE_STRANGER) continue;
+        if (s->role[i] != ROLE_UNKNOWN) continue;
         if (is_in_span(s, &s->u[i]))
             s->asks = true;
         else if (!is_beside_content(s, i))
@@ -239,7 +239,7 @@ static void mind_adjectives(sentence *s)
         unit_role before = s->role[i - 1];
         bool begun = before == ROLE_DETERMINER || before == ROLE_ALL || before == ROLE_BOTH;
         bool word = s->role[i] == ROLE_FILLER || s->role[i] == ROLE_VERB;
-        if (begun && word && s->role[i + 1] == ROLE_CONTENT) s->role[i] = ROLE_STRANGER;
+        if (begun && word && s->role[i + 1] == ROLE_CONTENT) s->role[i] = ROLE_UNKNOWN;
     }
 }
 

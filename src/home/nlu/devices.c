@@ -330,7 +330,7 @@ device_set devices_find(const devices *d, const entity_mention *m, uint64_t kind
     return s;
 }
 
-bool devices_has_stranger(const devices *d, const entity_mention *m)
+bool devices_has_unknown(const devices *d, const entity_mention *m)
 {
     for (size_t k = 0; k < m->n; k++)
         if (!devices_know(d, m->at[k]) && !devices_is_kind_word(d->lex, m->at[k], NULL)) return true;

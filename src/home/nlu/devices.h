@@ -64,7 +64,7 @@ static inline bool entity_mention_says_target(const entity_mention *m)
  */
 device_set devices_find(const devices *d, const entity_mention *m, uint64_t kinds, bool *ret_group);
 /* Some word of the mention fits no device at all and means no kind. */
-bool devices_has_stranger(const devices *d, const entity_mention *m);
+bool devices_has_unknown(const devices *d, const entity_mention *m);
 /* The word means a kind (any of its `words` or `names`), in singular or plural. */
 bool devices_is_kind_word(const lexicon *l, const char *folded, bool *ret_plural);
 

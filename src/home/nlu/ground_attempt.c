@@ -79,7 +79,7 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
         m->n--; /* "the right one" */
         t->targets = devices_find(&g->d, m, t->action->kinds, &group);
     }
-    if (r->n_whole == 1 && is_that_name(g, r->device, m) && !group && !devices_has_stranger(&g->d, m) &&
+    if (r->n_whole == 1 && is_that_name(g, r->device, m) && !group && !devices_has_unknown(&g->d, m) &&
         device_set_count(&t->targets) != 1) {
         t->targets = (device_set){{0}};
         device_set_add(&t->targets, r->device);

@@ -156,13 +156,13 @@ static void kinds_are_preferred_and_others_given_when_nothing_else_fits(void **s
     close_bench(&t);
 }
 
-static void words_of_no_device_and_no_kind_are_strangers(void **state)
+static void words_of_no_device_and_no_kind_are_unknown(void **state)
 {
     bench t;
     open_bench(&t, FLAT, COUNT_OF(FLAT));
     entity_mention known = said(&t, "kitchen heater"), strange = said(&t, "kitchen zebra");
-    assert_false(devices_has_stranger(&t.d, &known));
-    assert_true(devices_has_stranger(&t.d, &strange));
+    assert_false(devices_has_unknown(&t.d, &known));
+    assert_true(devices_has_unknown(&t.d, &strange));
     assert_true(devices_know_typed(&t.d, "television"));
     assert_false(devices_know(&t.d, "television")); /* its synonym stands for it */
     close_bench(&t);
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(groups_are_each_that_fits),
         cmocka_unit_test(a_plural_that_is_the_name_makes_no_group),
         cmocka_unit_test(kinds_are_preferred_and_others_given_when_nothing_else_fits),
-        cmocka_unit_test(words_of_no_device_and_no_kind_are_strangers),
+        cmocka_unit_test(words_of_no_device_and_no_kind_are_unknown),
         cmocka_unit_test(every_device_of_the_largest_home_is_found),
         cmocka_unit_test(names_of_signs_and_of_very_many_words_do_no_harm),
     };

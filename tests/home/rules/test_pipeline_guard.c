@@ -126,7 +126,7 @@ static void expect_match(bench *t, const char *input, bool span, const char *lab
     forget_request(t);
 }
 
-static void spans_say_which_strangers_name_devices(void **state)
+static void spans_say_which_unknown_words_name_devices(void **state)
 {
     bench *t = bench_new(GUARDS);
     expect_match(t, "turn off the kitchen light", true, "one", "light.kitchen");
@@ -351,7 +351,7 @@ static void a_book_forgets_the_oldest_question(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_say_which_strangers_name_devices),
+        cmocka_unit_test(spans_say_which_unknown_words_name_devices),
         cmocka_unit_test(devices_of_a_request_have_groups_and_kinds),
         cmocka_unit_test(later_stages_see_ids_and_verdicts),
         cmocka_unit_test(each_sentence_may_name_devices_of_its_own),
