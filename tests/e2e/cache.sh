@@ -152,8 +152,8 @@ sleep 1.2
 want "$(state /v1/chat/completions "$chat}")" stale "over its time"
 grep -qi '^age: [1-9]' "$work/last" || fail "a stale answer does not tell its age"
 want "$(refused)" "400 Bad Request miss " "a refusal after its time"
-for _ in $(seq 200); do grep -q 'ghost=refresh' "$log" && break; sleep 0.05; done
-grep -q 'ghost=refresh' "$log" || fail "nobody made it anew"
+for _ in $(seq 200); do grep -q 'background=refresh' "$log" && break; sleep 0.05; done
+grep -q 'background=refresh' "$log" || fail "nobody made it anew"
 [ "$(curl -s "$url/metrics" | grep '^shoal_requests_total' | grep chat_completions | grep -o '[0-9]*$')" = 2 ] ||
     fail "what nobody asked is counted as a request"
 want "$(state /v1/chat/completions "$chat}" -H 'Cache-Control: max-age=0')" miss "nothing older than now"

@@ -291,9 +291,9 @@ sleep 1.2
 expect 200 '"message"' sk-alien /api/chat -d "$lines"
 header x-shoal-cache stale
 for _ in $(seq 400); do
-    grep -q 'status=200 .*key=alien.*ghost=refresh' "$log" && break
+    grep -q 'status=200 .*key=alien.*background=refresh' "$log" && break
     sleep 0.05
 done
-grep -q 'status=200 .*key=alien.*ghost=refresh' "$log" || fail "not made anew: $(grep ghost=refresh "$log")"
+grep -q 'status=200 .*key=alien.*background=refresh' "$log" || fail "not made anew: $(grep background=refresh "$log")"
 stop_shoal
 echo "all keys checked"

@@ -25,8 +25,9 @@ static void log_request(gateway_request *rq, int status, const char *error_code)
         LOG_S("quantisation", rq->quantisation), LOG_F("ms", request_ms(rq)),
         LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
         LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),
-        LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", BACKGROUND[rq->background]),
-        LOG_S("trace_id", trace), LOG_S("request_id", rq->id));
+        LOG_S("cache", rq->cache_state ? rq->cache_state : ""),
+        LOG_S("background", BACKGROUND[rq->background]), LOG_S("trace_id", trace),
+        LOG_S("request_id", rq->id));
 }
 
 const request_sink LOG_SINK = {.name = "log", .finish = log_request};
