@@ -1,4 +1,4 @@
-/* request.c: what is asked, and how a request ends: its answer's headers, and those who are told. */
+/* request.c: how a request ends: its answer's headers, its stream, and those who are told. */
 #include "request/request.h"
 
 #include <stdio.h>
@@ -30,58 +30,6 @@ typedef struct header_list {
     admission_rates rates;
 } header_list;
 
-/* ---- what is asked ------------------------------------------------------------------------------- */
-
-const char *request_method(const gateway_request *rq)
-{
-    return rq->ingress->ops->method(rq->ingress);
-}
-
-const char *request_path(const gateway_request *rq)
-{
-    return rq->ingress->ops->path(rq->ingress);
-}
-
-uint64_t request_now_ns(const gateway_request *rq)
-{
-    return env_now_ns(&rq->gateway->time);
-}
-
-double request_ms(const gateway_request *rq)
-{
-    return (double)(request_now_ns(rq) - rq->start_ns) / 1e6;
-}
-
-int64_t request_date_s(const gateway_request *rq)
-{
-    return env_wall_s(&rq->gateway->time);
-}
-
-const char *request_query(const gateway_request *rq)
-{
-    return rq->ingress->ops->query(rq->ingress);
-}
-
-const char *request_header(const gateway_request *rq, const char *lower_name)
-{
-    return rq->ingress->ops->header(rq->ingress, lower_name);
-}
-
-const char *request_body(const gateway_request *rq, size_t *ret_len)
-{
-    return rq->ingress->ops->body(rq->ingress, ret_len);
-}
-
-void request_pause(gateway_request *rq, bool paused)
-{
-    rq->ingress->ops->pause(rq->ingress, paused);
-}
-
-size_t request_unsent(const gateway_request *rq)
-{
-    return rq->ingress->ops->unsent(rq->ingress);
-}
-
 const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE])
 {
     const char *shown = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
@@ -93,33 +41,9 @@ const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE
     return out;
 }
 
-call_context request_context(const gateway_request *rq, const char *why)
-{
-    call_context ctx = {.request_id = rq->id,
-                        .request = rq->number,
-                        .traceparent = *rq->trace ? rq->trace : NULL,
-                        .deadline_ns = rq->deadline_ns,
-                        .latency = (Shoal__V1__Latency)rq->latency,
-                        .why = why};
-    const routed *r = rq->routed;
-    if (!r) return ctx;
-    ctx.order = r->order;
-    ctx.key = r->key;
-    ctx.stand_ins = r->stand_ins;
-    ctx.n_stand_ins = r->n_stand_ins;
-    ctx.limits = r->route->limits;
-    return ctx;
-}
-
 void request_add_header(gateway_request *rq, const char *lower_name, const char *value)
 {
     if (rq->n_more < REQUEST_MORE_MAX) rq->more[rq->n_more++] = (http_header){lower_name, value};
-}
-
-void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
-{
-    rq->on_gone = on_gone;
-    rq->work = work;
 }
 
 void request_on_body(gateway_request *rq, void (*on_body)(void *work, const uint8_t *bytes, size_t n),
@@ -148,64 +72,9 @@ int request_count_choices(gateway_request *rq, size_t n, api_error *e)
     return 0;
 }
 
-void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
-{
-    buf_copy_str(rq->model, sizeof rq->model, model);
-    buf_copy_str(rq->version, sizeof rq->version, version);
-    buf_copy_str(rq->quantisation, sizeof rq->quantisation, quantisation);
-}
-
 const char *request_shown_model(const gateway_request *rq, const char *model)
 {
     return rq->alias ? rq->alias : model;
-}
-
-const char *request_time_name(request_time t)
-{
-    static const char *const NAMES[] = {
-#define REQUEST_TIME_NAME(e, name) name,
-        REQUEST_TIME_TABLE(REQUEST_TIME_NAME)
-#undef REQUEST_TIME_NAME
-    };
-    return NAMES[t];
-}
-
-void request_note_time(gateway_request *rq, request_time t, double ms)
-{
-    request_facts *f = &rq->facts;
-    metrics_observe_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t));
-    if (t == REQUEST_TOTAL)
-        metrics_set(rq->metrics, METRIC_LAST_CALL, (double)request_date_s(rq), rq->model, NULL, NULL);
-    if (!(f->known & 1u << t) || f->ms[t] < ms) f->ms[t] = ms;
-    f->known |= 1u << t;
-}
-
-void request_note_move(gateway_request *rq, const call_move *m)
-{
-    rq->facts.n_moves++;
-    rq->facts.n_restarts += m->restarted;
-    rq->facts.move_gap_ms = m->gap_ms;
-    buf_copy_str(rq->facts.move_cause, sizeof rq->facts.move_cause, m->cause);
-}
-
-void request_note_result(gateway_request *rq, const call_result *r)
-{
-    if (r->replica_id && *r->replica_id)
-        buf_copy_str(rq->facts.replica, sizeof rq->facts.replica, r->replica_id);
-    request_note_model(rq, r->model, r->version, r->quantisation);
-    if (r->wanted && r->status == 0) degraded_set(&rq->degraded, r->wanted, r->model, r->why);
-    if (r->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, r->trace);
-}
-
-void request_note_place(gateway_request *rq, const call_place *p)
-{
-    if (p->wanted && p->model) degraded_set(&rq->degraded, p->wanted, p->model, p->why);
-    if (p->trace) buf_copy_str(rq->ensemble, sizeof rq->ensemble, p->trace);
-}
-
-bool request_is_computed(const gateway_request *rq)
-{
-    return !rq->cache_state || strcmp(rq->cache_state, "miss") == 0;
 }
 
 static void header_add(header_list *h, const char *name, const char *value)
