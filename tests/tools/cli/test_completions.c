@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/completions.h"
+#include "cli/shell/completions.h"
 
 static void words_say_what_they_are(void **state)
 {

@@ -1,0 +1,54 @@
+/* task_run.c: the frame of the commands over one input. */
+#include "cli/ask/task_run.h"
+
+#include <string.h>
+
+#include "cli/ask/task_print.h"
+#include "json/json.h"
+
+enum { OPTIONS_MAX = 24 };
+
+static int print_lines(const task_command *t, const buf *out, shoal_err *err)
+{
+    json_t *answer = NULL;
+    int rc = out->failed ? err_nomem(err) : json_parse(&answer, out->data, out->len, "the answer", err);
+    if (rc == 0) task_print(t->task, answer);
+    json_decref(answer);
+    return rc;
+}
+
+static int ask(const task_command *t, const cli_model_options *mo, task_input *in, buf *out, shoal_err *err)
+{
+    shoal_model *m = NULL;
+    buf text = {0};
+    int rc = t->check ? t->check(in, err) : 0;
+    if (rc == 0 && in->args->n > 1 && !t->literal) rc = cli_text(&text, in->args->v[1], err);
+    in->text = t->literal ? in->args->v[1] : text.data;
+    if (rc == 0) rc = cli_model_open(&m, in->args->v[0], mo, err);
+    if (rc == 0) rc = t->ask(m, in, out, err);
+    shoal_model_close(m);
+    buf_done(&text);
+    return rc;
+}
+
+int task_run(const task_command *t, int argc, char **argv)
+{
+    cli_model_options mo = {0};
+    cli_args a;
+    task_input in = {.args = &a, .own = t->own};
+    const cli_option common[] = {CLI_MODEL_OPTIONS(&mo), CLI_JSON(&in.json), CLI_END};
+    cli_option options[OPTIONS_MAX];
+    size_t n = 0;
+    for (const cli_option *o = t->options; o && o->kind != CLI_KIND_END; o++) options[n++] = *o;
+    memcpy(options + n, common, sizeof common);
+    int rc = cli_parse(&a, t->cmd, options, t->min ? t->min : 2, t->max ? t->max : 2, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err = {0};
+    buf out = {0};
+    rc = ask(t, &mo, &in, &out, &err);
+    bool lines = t->task && !in.json;
+    if (rc == 0 && lines) rc = print_lines(t, &out, &err);
+    rc = rc ? cli_fail(t->cmd, &err) : lines ? cli_flush(CLI_OK) : cli_print(&out);
+    buf_done(&out);
+    return rc;
+}
