@@ -23,10 +23,10 @@ allowed=(
     src/cluster/fetch/pull_meter.c          # as pull_http.c
     src/cluster/join/attach.c               # certificates, generations and a deadline of gRPC, as above
     src/cluster/join/join.c                 # `shoal join`: blocking, and certificates
-    src/server/manager/manager.c             # no time: work for the next turn of the loop
-    src/server/manager/manager_fetch.c            # a program that was told to stop
-    src/server/manager/manager_job.c              # as manager.c
-    src/server/sessions/session_redis.c        # a thread that waits for a socket
+    src/server/manager/manager.c            # no time: work for the next turn of the loop
+    src/server/manager/manager_fetch.c      # a program that was told to stop
+    src/server/manager/manager_job.c        # as manager.c
+    src/server/sessions/session_redis.c     # a thread that waits for a socket
 )
 clocks='clock_ns\(\)|clock_ms_since\(|clock_gettime\(|gettimeofday\(|uv_now\(|uv_hrtime\(|[^a-z_]time\(NULL\)|uv_timer_(init|start)\('
 reads=$(grep -rlE --include='*.c' "$clocks" src/cluster src/server src/home | LC_ALL=C sort)
