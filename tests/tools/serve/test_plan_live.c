@@ -111,9 +111,12 @@ static void draw_model(size_t i)
         m->shape =
             (split_shape){.n_layer = 8, .n_embd = 64, .layer_bytes = GB / 16, .layer_multiplies = 1000};
     }
+    m->device = m->shards.n == 0 && draw(4) == 0 ? "cuda" : NULL;
     h.models[i].spec = (worker_spec){.model = h.names[i], .path = h.path, .sha256 = h.digest};
     h.wants[i] = *m;
 }
+
+static const node_device DEVICES[] = {{"cuda:0", "cuda", 2 * GB}, {"cuda:1", "cuda", GB}};
 
 static void draw_node(size_t i)
 {
@@ -131,7 +134,9 @@ static void draw_node(size_t i)
                         .on_battery = draw(5) == 0,
                         .battery_percent = draw(100),
                         .labels = LABELS,
-                        .n_labels = draw(3)};
+                        .n_labels = draw(3),
+                        .devices = DEVICES,
+                        .n_devices = draw(3)};
 }
 
 static void come(size_t i)
