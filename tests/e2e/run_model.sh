@@ -62,6 +62,9 @@ grep -qE 'NUL byte|not UTF-8' "$work/err" || fail "noise: $(cat "$work/err")"
 run here "$hf/cross-encoder-rerank" light "a dog" "the light is on"
 has 'the light is on'
 says ': rerank'
+run there ranker light "a dog" "the light is on"
+has '^ *[0-9.]+ %  the light is on$'
+says ': rerank'
 png=$(find tests/data -name '*.png' | head -1) wav=$(find tests/data -name '*.wav' | head -1)
 if [ -n "$png" ]; then
     for how in "there eyes" "here $hf/vit-tiny"; do

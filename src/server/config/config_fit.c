@@ -6,6 +6,7 @@
 
 #include "config/config_schema.h"
 #include "pipeline/pipeline_template.h"
+#include "tasks/task.h"
 
 /* One pipeline and the model that its stages are held against. */
 typedef struct fitting {
@@ -22,11 +23,9 @@ static bool is_of_model(const config_stage *s, const char *model)
     return s->model && strcmp(s->model, model) == 0;
 }
 
-/* Cross-encoders are classifiers of one label, whatever their file calls them. */
 static bool does(const model_facts *f, const char *task)
 {
-    return strcmp(f->task, task) == 0 ||
-           (strcmp(task, "rerank") == 0 && strcmp(f->task, "classify") == 0 && f->n_labels == 1);
+    return strcmp(f->task, task) == 0 || strcmp(task_effective(f->task, f->n_labels), task) == 0;
 }
 
 static int fit_stage(const fitting *f, unsigned i)

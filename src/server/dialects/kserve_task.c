@@ -468,8 +468,7 @@ static const task_row TASKS[] = {
 
 static const task_row *row_of(const Shoal__V1__ModelInfo *info)
 {
-    const char *task = info ? info->task : "generate";
-    if (strcmp(task, "classify") == 0 && info->n_labels == 1) task = "rerank"; /* as task_fits has it */
+    const char *task = info ? task_effective(info->task, info->n_labels) : "generate";
     for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
         if (strcmp(TASKS[i].task, task) == 0) return &TASKS[i];
     return NULL;

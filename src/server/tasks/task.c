@@ -99,10 +99,14 @@ const task_endpoint *task_endpoint_of(const char *task)
     return NULL;
 }
 
+const char *task_effective(const char *task, size_t n_labels)
+{
+    return strcmp(task, "classify") == 0 && n_labels == 1 ? "rerank" : task;
+}
+
 bool task_fits(const char *does, const char *task, size_t n_labels)
 {
     if (strcmp(does, TASK_COMPLETES) == 0) return completes(task);
-    bool ranks = strcmp(task, "rerank") == 0 || (strcmp(task, "classify") == 0 && n_labels == 1);
-    if (strcmp(does, "rerank") == 0) return ranks;
-    return strcmp(task, does) == 0 || (ranks && strcmp(does, "classify") == 0);
+    bool ranks = strcmp(task_effective(task, n_labels), "rerank") == 0;
+    return ranks ? strcmp(does, "rerank") == 0 || strcmp(does, "classify") == 0 : strcmp(does, task) == 0;
 }

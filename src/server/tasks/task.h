@@ -124,8 +124,9 @@ const task_endpoint *task_endpoint_named(const char *name);
 /* Where a text or a file goes to a model of this task, and what it makes of it comes back; NULL: nowhere. */
 const task_endpoint *task_endpoint_of(const char *task);
 
-/* Does a model of that task and so many labels do what an endpoint wants? A reranker is a classifier of one label,
- * whatever its file calls it, and may be asked as one. */
+/* What a model of that task and so many labels is for: a classifier of one label ranks, whatever its file says. */
+const char *task_effective(const char *task, size_t n_labels);
+/* Does such a model do what an endpoint wants? What ranks may be asked as a classifier, too. */
 bool task_fits(const char *does, const char *task, size_t n_labels);
 
 #endif

@@ -9,6 +9,7 @@
 #include "json/json.h"
 #include "kinds/model_kind.h"
 #include "command/cli_process.h"
+#include "tasks/task.h"
 
 enum { PATIENCE_MS = 1000 }; /* for a server that nobody named */
 
@@ -39,7 +40,8 @@ static void choose(served *s, const json_t *answer, const char *model, const cha
         bool fits = model ? strcmp(id, model) == 0 : !task || strcmp(text(m, "task"), task) == 0;
         if (!fits || strlen(id) >= sizeof s->model) continue;
         snprintf(s->model, sizeof s->model, "%s", id);
-        snprintf(s->task, sizeof s->task, "%s", text(m, "task"));
+        snprintf(s->task, sizeof s->task, "%s",
+                 task_effective(text(m, "task"), json_array_size(json_object_get(m, "labels"))));
         return;
     }
 }

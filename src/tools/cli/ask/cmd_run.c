@@ -66,8 +66,7 @@ static int peek(peeked *ret, const char *arg, const char *manifest, shoal_err *e
     if (rc == 0)
         rc = cli_opened(model_about_open(&a, path, &(model_options){.no_tokenizer = true}, err), err);
     if (rc == 0) {
-        bool one = a.task == TASK_CLASSIFY && a.n_labels == 1; /* a cross-encoder's only logit */
-        snprintf(ret->task, sizeof ret->task, "%s", one ? "rerank" : task_name(a.task));
+        snprintf(ret->task, sizeof ret->task, "%s", task_effective(task_name(a.task), a.n_labels));
         ret->talks = a.talks;
     }
     model_about_close(&a);
