@@ -23,10 +23,10 @@ static bool names_a_file(const char *folder)
     buf path = {0};
     buf_printf(&path, "%s/config.json", folder);
     bool is = !path.failed && json_parse_file(&config, path.data, CONFIG_MAX, NULL) == 0;
-    const char *file = json_string_value(json_object_get(config, "file"));
+    is = is && json_string_length(json_object_get(config, "file")) > 0;
     json_decref(config);
     buf_done(&path);
-    return is && file && *file;
+    return is;
 }
 
 static bool trees_recognises(const model_view *v)
