@@ -15,7 +15,7 @@ build_packages=(
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
     zlib1g-dev libzstd-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
 )
-test_packages=(libcmocka-dev curl python3 python3-grpcio dnsmasq-base etcd-server redis-server)
+test_packages=(libcmocka-dev lld curl python3 python3-grpcio dnsmasq-base etcd-server redis-server)
 client_packages=() # what there is of them may have come from elsewhere
 command -v npm >/dev/null || client_packages+=(nodejs npm)
 command -v chromium chromium-browser google-chrome >/dev/null || client_packages+=(chromium)
