@@ -11,7 +11,7 @@ flock 9
 if [ "$(cat "$venv/.version" 2>/dev/null)" != "$version" ]; then
     rm -rf "$venv"
     python3 -m venv "$venv" >&2 || { echo "python3 has no venv" >&2; exit 77; }
-    timeout 300 "$venv/bin/pip" -q --disable-pip-version-check --no-input install "schemathesis==$version" >&2 ||
+    timeout 300 "$venv/bin/pip" -q --disable-pip-version-check --no-input install --no-compile "schemathesis==$version" >&2 ||
         { echo "pip could not install schemathesis $version" >&2; exit 77; }
     echo "$version" >"$venv/.version"
 fi

@@ -363,6 +363,11 @@ tell_times() {
         END { for (k in n) printf "%7.1f %7.1f  %s (%d)\n", w[k], c[k], k, n[k] }' "$work/times" | sort -k3
 }
 
+# Scripts start Python some thousand times. Where python3 is a script that looks for the right one (pyenv), each start takes
+# 0.12 s of CPU instead of 0.04: the right one's folder goes first.
+if command -v python3 >/dev/null && [ "$(head -c 2 "$(command -v python3)" | tr -d '\0')" = '#!' ]; then
+    PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH
+fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp}

@@ -1,6 +1,6 @@
 """cases.py: what hostile clients do, by transport and kind.
 
-A case is a function of (where, go). It runs in 8 processes at once, does a bounded amount of work, and returns; errors of
+A case is a function of (where, go). It runs in 4 or 8 processes at once, does a bounded amount of work, and returns; errors of
 the connection end it. `go` is an object:
 
     go.round()     after each round: it counts, and is False when the run is over

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The fault lab: short forms of its scenarios, that it sees what is lost and what differs, and that nothing of it stays.
+# The fault lab: short forms of six of its scenarios, that it sees what is lost and what differs, and that nothing of it stays.
 # early: its scenarios take minutes, which should not be the last ones
+# long: short forms of all its scenarios
 source "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip "the lab needs root"
 [ -r /dev/net/tun ] && [ -w /dev/net/tun ] || skip "/dev/net/tun is not there"
@@ -8,9 +9,11 @@ unshare --net --pid --fork --mount true 2>/dev/null || skip "no namespaces may b
 out=$work/out
 
 # lab SECONDS SCENARIO [ARGS...]: run it; sets $status, and $requests, $answered, $lost, $different of the last line.
+n_runs=0
 lab() {
     local seconds=$1 name=$2 line
     shift 2
+    n_runs=$((n_runs + 1))
     "$SHOAL_BIN" lab run "$name" --seconds "$seconds" --json --out "$out" "$@" >"$work/line" 2>"$work/said"
     status=$?
     line=$(tail -1 "$work/line")
@@ -23,14 +26,17 @@ lab() {
     [ "$status" -eq $((lost + different > 0 ? 3 : 0)) ] || fail "$name ends with $status: $line"
     grep -q '</svg>' "$out/timeline.svg" || fail "$name drew no timeline"
 }
+long() { [ -n "${SHOAL_LONG:-}" ]; }
 struck() { [ "$(grep -c '"hit":true' "$out/faults.jsonl")" -ge "$1" ] || fail "too few faults: $(cat "$out/faults.jsonl")"; }
 whole() { [ "$status" -eq 0 ] || fail "$1: $(cat "$out/report.txt")"; }
 
 # ---- scenarios: where clients turn to another gateway, or only links suffer, nothing may be lost
 lab 2.5 kill-every-2s; struck 1
-lab 2.5 kill-replica; struck 1
-lab 2 freeze; struck 1
-lab 2 full-disk; struck 1
+if long; then
+    lab 2.5 kill-replica; struck 1
+    lab 2 freeze; struck 1
+    lab 2 full-disk; struck 1
+fi
 resumed() { grep -q '"resumed":[1-9]' "$out/report.json"; }
 for _ in 1 2 3; do # it may fall when nobody has read an event of his stream yet
     lab 4.5 gateway-dies; struck 1; whole gateway-dies # back at 3 s: what waits for its models gets the same bytes
@@ -40,10 +46,12 @@ resumed || fail "no client came back with Last-Event-ID: $(cat "$out/report.json
 lab 2 rolling-drain; struck 1; whole rolling-drain
 lab 2 partition; struck 1; whole partition
 grep -qE ' [1-9][0-9]* cut off' "$out/report.txt" || fail "the cut let everything through: $(cat "$out/report.txt")"
-lab 2 lossy-wifi; struck 1; whole lossy-wifi
-grep -qE ' [1-9][0-9]* lost,.* cut off' "$out/report.txt" || fail "the lossy link lost nothing"
-lab 6 storm; struck 3; whole storm # three workers, and a machine that falls silent at 4.5 s
-lab 6 silences; struck 2; whole silences
+if long; then
+    lab 2 lossy-wifi; struck 1; whole lossy-wifi
+    grep -qE ' [1-9][0-9]* lost,.* cut off' "$out/report.txt" || fail "the lossy link lost nothing"
+    lab 6 storm; struck 3; whole storm # three workers, and a machine that falls silent at 4.5 s
+    lab 6 silences; struck 2; whole silences
+fi
 came_back() { grep -h '^attached as' "$out"/logs/*.agent.log | sort | uniq -c | grep -q ' [2-9] attached as'; }
 for seconds in 2.5 4.5 6.5; do # on a slow machine it is away for longer
     lab $seconds machines-join; struck 2; whole machines-join # tokens of one process in another's command line
@@ -53,27 +61,26 @@ came_back || fail "no killed agent came back"
 lab 2.5 sharded-kill; struck 1; whole sharded-kill
 grep -qh 'event=stages_ready' "$out"/logs/*.agent.log || fail "no model was in stages"
 
-lab 8 sharded-power; struck 1; whole sharded-power # the fault lasts to the twelfth second
-grep -qh 'stage_left' "$out"/logs/*.agent.log || fail "no stage noticed that its first stage is gone"
-# One that loses its power for good takes no call with it, though no second call is made of slow ones.
-sed -e '/^faults:/,$d' -e 's/cluster: {listen: "{ip}:7080"}/&\n          hedge: off/' examples/lab/machine-vanishes.yaml >"$work/vanish.yaml"
-echo 'faults: [{do: kill, of: node, node: north, silent: true, at_s: 2}]' >>"$work/vanish.yaml"
-lab 6 "$work/vanish.yaml"; struck 1; whole machine-vanishes
-lab 8 standby; struck 2; whole standby # the last fault lasts to the eighteenth second
-grep -h 'event=placed' "$out/logs/boss.serve.log" | grep -q 'as a standby' || fail "the standby was not promoted"
-grep -h 'event=leaves' "$out/logs/boss.serve.log" | grep 'fewer are wanted' && fail "a machine that returned moved something"
-n_scenarios=15
-if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
-    lab 4.5 etcd-away; struck 2; whole etcd-away
-    for node in north south; do
-        grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
-    done
-    if command -v redis-server >/dev/null; then
-        lab 19 silent-peers; struck 3; whole silent-peers
-        n_scenarios=$((n_scenarios + 1))
+if long; then
+    lab 8 sharded-power; struck 1; whole sharded-power # the fault lasts to the twelfth second
+    grep -qh 'stage_left' "$out"/logs/*.agent.log || fail "no stage noticed that its first stage is gone"
+    # One that loses its power for good takes no call with it, though no second call is made of slow ones.
+    sed -e '/^faults:/,$d' -e 's/cluster: {listen: "{ip}:7080"}/&\n          hedge: off/' examples/lab/machine-vanishes.yaml >"$work/vanish.yaml"
+    echo 'faults: [{do: kill, of: node, node: north, silent: true, at_s: 2}]' >>"$work/vanish.yaml"
+    lab 6 "$work/vanish.yaml"; struck 1; whole machine-vanishes
+    lab 8 standby; struck 2; whole standby # the last fault lasts to the eighteenth second
+    grep -h 'event=placed' "$out/logs/boss.serve.log" | grep -q 'as a standby' || fail "the standby was not promoted"
+    grep -h 'event=leaves' "$out/logs/boss.serve.log" | grep 'fewer are wanted' && fail "a machine that returned moved something"
+    if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
+        lab 4.5 etcd-away; struck 2; whole etcd-away
+        for node in north south; do
+            grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
+        done
+        if command -v redis-server >/dev/null; then
+            lab 19 silent-peers; struck 3; whole silent-peers
+        fi
+        lab 4 two-sites; struck 4; whole two-sites
     fi
-    lab 4 two-sites; struck 4; whole two-sites
-    n_scenarios=$((n_scenarios + 2))
 fi
 
 # ---- what is lost is seen: the only gateway dies for good
@@ -147,4 +154,4 @@ pgrep -f "shoal-lab-$pid/" >/dev/null && fail "a process outlived the lab: $(pgr
 "$SHOAL_BIN" lab clean >"$work/line"
 grep -q "removed /tmp/shoal-lab-$pid" "$work/line" || fail "clean did not find what a killed lab left: $(cat "$work/line")"
 left $pid && fail "clean left something"
-echo "$n_scenarios scenarios, losses and differences seen, nothing left behind"
+echo "$n_runs runs of scenarios, losses and differences seen, nothing left behind"

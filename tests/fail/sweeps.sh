@@ -2,7 +2,8 @@
 # Let allocations and writes fail, one after the other, and see that nothing crashes, hangs, leaks or lies:
 #
 #     tests/fail/sweeps.sh whole        every place of every command, fuzz target and request (make fail)
-#     tests/fail/sweeps.sh short        a few of each, always the same ones (make check, as tests/e2e/fail.sh)
+#     tests/fail/sweeps.sh short        a few of each, always the same ones (make check, as tests/e2e/fail.sh; with
+#                                       SHOAL_LONG=1 four times as many: make long)
 #     tests/fail/sweeps.sh short 3      others; whole and short take parts as well: cli fuzz serve
 #
 # A fault is printed with the stack of the allocation and the line that repeats it.
@@ -18,7 +19,8 @@ data=tests/data gguf=$build/tests/gguf
 [ -x "$build/fail/fail_sweep" ] || { echo "$build/fail/fail_sweep is not built"; exit 77; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-[ "$how" = short ] && few=(-m 12 -b "$offset") || few=()
+[ -n "${SHOAL_LONG:-}" ] && places=24 requests=12 || places=6 requests=3
+[ "$how" = short ] && few=(-m $places -b "$offset") || few=()
 
 sweep() { "$build/fail/fail_sweep" "${few[@]}" -l "$@" 2>&1; }
 
@@ -93,7 +95,7 @@ part_fuzz() {
 }
 part_serve() {
     if [ "$how" = short ]; then
-        tests/fail/serve.sh 5 "$offset" gateway dialects worker documents sessions
+        tests/fail/serve.sh $requests "$offset" gateway dialects worker documents sessions
     else
         tests/fail/serve.sh
     fi
