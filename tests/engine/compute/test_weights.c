@@ -73,7 +73,7 @@ static void what_was_not_foreseen_finds_room(void **state)
             const weights_item *it = weights_at(home, i);
             assert_true(it->name == i && (uintptr_t)it->codes % 64 == 0 && (uintptr_t)it->scales % 64 == 0);
             assert_true(it->codes_bytes + it->scales_bytes <= wmat_packed_bytes(DT_Q8_0, it->rows, COLS));
-            assert_rows(m[i], 0, DT_Q8_0, src + i % 3 * row_bytes, 450 + i % 40);
+            if (i % size_step() == 0) assert_rows(m[i], 0, DT_Q8_0, src + i % 3 * row_bytes, 450 + i % 40);
             wmat_free(m[i]);
         }
         weights_free(home);

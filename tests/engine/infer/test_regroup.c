@@ -58,21 +58,21 @@ static bool mapped(const char *path, dtype regroup, const packed_store *s, start
     return is;
 }
 
-/* Both forms of a model, and of each type, are kept side by side. */
+/* Both forms of a model, and of each type, are kept side by side. Where few sizes do, two of them. */
 static void each_form_has_its_image(void **state)
 {
     static const dtype forms[] = {0, DT_S8_64, DT_S8_128, DT_S4_64};
     const packed_store s = {.folder = dir};
     const char *path = SHOAL_SOURCE_DIR "/models/home-chat-s.gguf";
     packed_listed *l;
-    size_t n;
+    size_t n, n_forms = few_sizes() ? 2 : 4;
     start plain[4];
-    for (size_t i = 0; i < 4; i++) plain[i] = open_as(path, forms[i], NULL, 1);
+    for (size_t i = 0; i < n_forms; i++) plain[i] = open_as(path, forms[i], NULL, 1);
     for (int again = 0; again < 2; again++)
-        for (size_t i = 0; i < 4; i++) assert_int_equal(mapped(path, forms[i], &s, &plain[i]), again);
-    for (size_t i = 0; i < 4; i++) close_start(&plain[i]);
+        for (size_t i = 0; i < n_forms; i++) assert_int_equal(mapped(path, forms[i], &s, &plain[i]), again);
+    for (size_t i = 0; i < n_forms; i++) close_start(&plain[i]);
     must(packed_store_list(&s, &l, &n, &err));
-    assert_int_equal(n, 4);
+    assert_int_equal(n, n_forms);
     free(l);
 }
 
