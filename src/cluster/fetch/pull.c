@@ -60,11 +60,11 @@ static const char *make_url(run *r, const char *a, const char *repo, const char 
     buf url = {0};
     buf_puts(&url, r->base);
     buf_puts(&url, a);
-    pull_url_put(&url, repo, true);
+    percent_encode(&url, repo, strlen(repo), "/");
     buf_puts(&url, b);
-    pull_url_put(&url, tag, false);
+    percent_encode(&url, tag, strlen(tag), "");
     buf_puts(&url, c);
-    if (rest) pull_url_put(&url, rest, true);
+    if (rest) percent_encode(&url, rest, strlen(rest), "/");
     const char *copy = url.failed ? NULL : arena_strdup(r->mem, url.data);
     buf_done(&url);
     return copy;

@@ -162,17 +162,6 @@ bool pull_url_same_origin(const char *a, const char *b)
     return same;
 }
 
-void pull_url_put(buf *to, const char *s, bool slashes)
-{
-    for (; *s; s++) {
-        bool as_is = isalnum((unsigned char)*s) || strchr("-._~", *s) || (slashes && *s == '/');
-        if (as_is)
-            buf_putc(to, *s);
-        else
-            buf_printf(to, "%%%02X", (unsigned char)*s);
-    }
-}
-
 /* ---- near and far ----------------------------------------------------------------------------------- */
 
 /* RFC 6890: what is reached from here alone, and what no server has. */

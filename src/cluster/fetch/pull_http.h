@@ -73,7 +73,4 @@ bool pull_host_is_loopback(const char *host);
 /* `word` of `Bearer realm="...",service="..."`, unquoted, into `to`; false when absent or too long. Pure. */
 bool pull_challenge_word(const char *authenticate, const char *word, buf *to);
 
-/* Append s as one part of a path, resp. of a query: what is not plain becomes %XX. */
-void pull_url_put(buf *to, const char *s, bool slashes);
-
 #endif

@@ -112,7 +112,7 @@ static int token_url(const char *challenge, buf *ret, shoal_err *err)
         buf value = {0};
         if (pull_challenge_word(challenge, words[i], &value)) {
             buf_printf(ret, "%c%s=", strchr(ret->data, '?') ? '&' : '?', words[i]);
-            pull_url_put(ret, value.data, false);
+            percent_encode(ret, value.data, value.len, "");
         }
         buf_done(&value);
     }

@@ -97,7 +97,7 @@ size_t utf8_incomplete_tail(const char *s, size_t n)
     return 0;
 }
 
-static int hex_digit(char c)
+int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -114,6 +114,18 @@ bool hex_decode(const char *hex, size_t hex_len, uint8_t *out, size_t n)
         out[i] = (uint8_t)(hi << 4 | lo);
     }
     return true;
+}
+
+void percent_encode(buf *out, const char *s, size_t n, const char *also)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (letter || (c && (strchr("-._~", c) || strchr(also, c))))
+            buf_putc(out, (char)c);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
 }
 
 int base64_encode(buf *out, const void *data, size_t n)

@@ -1,4 +1,4 @@
-/* utf8.h: UTF-8, base64 and hex on byte ranges. */
+/* utf8.h: UTF-8, base64, hex and percent-encoding on byte ranges. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
@@ -27,8 +27,12 @@ size_t utf8_incomplete_tail(const char *s, size_t n);
 /* Append s[0..n) for readers of C strings: U+0000 becomes U+FFFD. */
 void utf8_put_c(buf *out, const char *s, size_t n);
 
+int hex_digit(char c); /* 0 to 15; -1: it is none */
 /* Exactly 2*n hex digits into out[n]; false otherwise. */
 bool hex_decode(const char *hex, size_t hex_len, uint8_t *out, size_t n);
+
+/* Append s[0..n) percent-encoded (RFC 3986, section 2.1): unreserved characters and those of `also` stay. */
+void percent_encode(buf *out, const char *s, size_t n, const char *also);
 
 int base64_encode(buf *out, const void *data, size_t n); /* RFC 4648 section 4, padded */
 /* Append the bytes that the padded digits stand for: SHOAL_EFORMAT (and nothing) when they are none. */

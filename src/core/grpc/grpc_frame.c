@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/loop_work.h"
+#include "base/utf8.h"
 #include "grpc/grpc.h"
 #include "grpc/grpc_gzip.h"
 
@@ -146,17 +147,10 @@ void grpc_message_encode(buf *out, const char *s)
     }
 }
 
-static int hex_value(char c)
-{
-    const char *digits = "0123456789abcdef",
-               *p = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-    return p ? (int)(p - digits) : -1;
-}
-
 void grpc_message_decode(buf *out, const char *s)
 {
     for (; *s; s++) {
-        int hi = *s == '%' ? hex_value(s[1]) : -1, lo = hi >= 0 ? hex_value(s[2]) : -1;
+        int hi = *s == '%' ? hex_digit(s[1]) : -1, lo = hi >= 0 ? hex_digit(s[2]) : -1;
         if (lo < 0 || (hi == 0 && lo == 0)) {
             buf_putc(out, *s);
             continue;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/utf8.h"
+
 enum { METHOD_MAX = 32, CHUNK_LINE_BYTES = 256, CHUNK_SIZE_DIGITS = 12 };
 
 static bool is_alnum(unsigned char c)
@@ -149,14 +151,6 @@ http1_line http1_next_line(const char *data, size_t n, size_t *ret_len, size_t *
     *ret_len = (size_t)(cr - data);
     *ret_used = *ret_len + 2;
     return HTTP1_LINE;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
 }
 
 /* chunk-size [ BWS ";" chunk-ext ]: extensions are checked for control characters and ignored. */

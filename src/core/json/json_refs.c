@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #define REF_MAX 512 /* bytes of a pointer */
 
@@ -264,13 +265,6 @@ json_t *json_refs_resolve(const json_t *schema)
 }
 
 /* ---- pointers ------------------------------------------------------------------------------------ */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* One step of a JSON pointer in a fragment into `key`, of at most REF_MAX bytes. */
 static const char *pointer_step(const char *p, char *key)

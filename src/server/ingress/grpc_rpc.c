@@ -67,20 +67,6 @@ static const char TRANSLATIONS[] = "/v1/audio/translations";
 
 /* ---- parts of a request -------------------------------------------------------------------------- */
 
-/* RFC 3986, section 2.3: what needs no escape. */
-static void put_escaped(buf *out, const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                     (c && strchr("-._~", c));
-        if (plain)
-            buf_putc(out, (char)c);
-        else
-            buf_printf(out, "%%%02X", c);
-    }
-}
-
 /* The member whose name is at s, behind a brace. */
 static const json_t *member_at(const json_t *o, const char *s, char name[32])
 {
@@ -99,7 +85,7 @@ static int put_path(buf *out, const char *target, json_t *o, api_error *e)
         } else if (*s == '{') {
             const json_t *v = member_at(o, s + 1, name);
             if (o && !v) return api_error_bad(e, name, "%s: is required", name);
-            put_escaped(out, o ? json_string_value(v) : "-", o ? json_string_length(v) : 1);
+            percent_encode(out, o ? json_string_value(v) : "-", o ? json_string_length(v) : 1, "");
             if (o) json_object_del(o, name);
             s = strchr(s, '}');
         } else if (*s != '[' && *s != ']') {
@@ -127,9 +113,9 @@ static void put_query(buf *out, const json_t *o)
         buf plain = {0};
         put_plain(&plain, v);
         buf_puts(out, out->len ? "&" : "");
-        put_escaped(out, key, strlen(key));
+        percent_encode(out, key, strlen(key), "");
         buf_putc(out, '=');
-        put_escaped(out, plain.data ? plain.data : "", plain.len);
+        percent_encode(out, buf_text(&plain), plain.len, "");
         if (plain.failed) out->failed = true;
         buf_done(&plain);
     }

@@ -9,19 +9,13 @@
 #include "base/number.h"
 #include "base/utf8.h"
 
-static int hex_of(char c)
-{
-    const char *at = c ? strchr("0123456789abcdef", c | 0x20) : NULL;
-    return at ? (int)(at - "0123456789abcdef") : -1;
-}
-
 /* s[0..n) as it was meant; `space` is what a plus stands for. */
 static int decode(const char *s, size_t n, char space, char **ret, api_error *e, const char *param)
 {
     buf out = {0};
     for (const char *at = s, *end = s + n; at < end; at++) {
-        bool coded = *at == '%' && end - at > 2 && hex_of(at[1]) >= 0 && hex_of(at[2]) >= 0;
-        int c = coded ? hex_of(at[1]) << 4 | hex_of(at[2]) : *at == '+' ? space : (uint8_t)*at;
+        bool coded = *at == '%' && end - at > 2 && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0;
+        int c = coded ? hex_digit(at[1]) << 4 | hex_digit(at[2]) : *at == '+' ? space : (uint8_t)*at;
         if (coded) at += 2;
         buf_putc(&out, c ? (char)c : '?');
     }

@@ -291,17 +291,6 @@ static void put_side(buf *out, const buf *in, const pipeline_function *f)
     }
 }
 
-void pipeline_put_percent(buf *out, const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        if (c < 0x80 && (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~'))
-            buf_putc(out, (char)c);
-        else
-            buf_printf(out, "%%%02X", c);
-    }
-}
-
 static bool function_is_blank(const buf *in)
 {
     for (size_t i = 0; i < in->len; i++)
@@ -333,7 +322,7 @@ static void function_apply(const pipeline_function *f, const buf *in, buf *out)
     case FUNCTION_AFTER: put_side(out, in, f); break;
     case FUNCTION_REPLACE: put_replaced(out, in, f); break;
     case FUNCTION_JSON: json_put_string(out, in->data, in->len); break;
-    case FUNCTION_PERCENT: pipeline_put_percent(out, in->data, in->len); break;
+    case FUNCTION_PERCENT: percent_encode(out, in->data, in->len, ""); break;
     case N_PIPELINE_FUNCTIONS: break;
     }
 }

@@ -59,7 +59,5 @@ typedef struct pipeline_function {
 int pipeline_function_next(const char **at, const char *end, pipeline_function *ret, shoal_err *err);
 /* Replace the text by what the function makes of it. text->failed when memory is short. */
 void pipeline_function_apply(const pipeline_function *f, buf *text);
-/* Is it a byte that may stand in a URL as it is (RFC 3986, unreserved)? The others become %XX. */
-void pipeline_put_percent(buf *out, const char *s, size_t n);
 
 #endif

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "json/json.h"
 
 enum { MEMBER_MAX = 128 };
@@ -243,7 +244,7 @@ static void template_fill(const template_use *u, const pipeline_facts *facts, fi
     if (as == FILL_JSON && !text.failed)
         put_as_json(u, facts, &text, out);
     else if (as == FILL_PERCENT && !text.failed)
-        pipeline_put_percent(out, text.data ? text.data : "", text.len);
+        percent_encode(out, buf_text(&text), text.len, "");
     else
         buf_join(out, &text);
     buf_done(&text);

@@ -303,19 +303,6 @@ void http_client_header(const http_client *c, const char *name, char *ret, size_
     }
 }
 
-void http_put_escaped(buf *out, const char *s)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        bool plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
-        if (plain)
-            buf_putc(out, *s);
-        else
-            buf_printf(out, "%%%02X", c);
-    }
-}
-
 int http_client_once(const http_where *where, const http_ask *r, int *ret_status, buf *ret_body,
                      shoal_err *err)
 {

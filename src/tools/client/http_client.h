@@ -68,10 +68,6 @@ int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err);
  * value is cut to what fits. */
 void http_client_header(const http_client *c, const char *name, char *ret, size_t size);
 
-/* Append s percent-encoded (RFC 3986, section 2.1), so that none of its bytes ends a segment of a path or a
- * value of a query. */
-void http_put_escaped(buf *out, const char *s);
-
 /* One request on a connection of its own: appends the body to ret_body (NULL: dropped). */
 int http_client_once(const http_where *where, const http_ask *r, int *ret_status, buf *ret_body,
                      shoal_err *err);

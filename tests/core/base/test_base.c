@@ -137,6 +137,17 @@ static void base64_and_hex_match_rfc4648(void **state)
     assert_false(hex_decode("0x00", 4, out, 2));
 }
 
+static void percent_encoding_keeps_unreserved_characters(void **state)
+{
+    buf b = {0};
+    percent_encode(&b, "aZ09-._~ /%\xc3\xa4\0?", 14, "");
+    assert_string_equal(b.data, "aZ09-._~%20%2F%25%C3%A4%00");
+    buf_clear(&b);
+    percent_encode(&b, "a/b?c", 5, "/");
+    assert_string_equal(b.data, "a/b%3Fc");
+    buf_done(&b);
+}
+
 static void full_disk_leaves_the_old_file(void **state)
 {
     char path[] = "/tmp/shoal_test_XXXXXX";
@@ -352,6 +363,7 @@ int main(void)
         cmocka_unit_test(edits_are_counted_as_far_as_they_matter),
         cmocka_unit_test(utf8_refuses_what_rfc3629_refuses),
         cmocka_unit_test(base64_and_hex_match_rfc4648),
+        cmocka_unit_test(percent_encoding_keeps_unreserved_characters),
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(numbers_are_written_as_printf_writes_them),
         cmocka_unit_test(printing_fits_whatever_room_there_is),

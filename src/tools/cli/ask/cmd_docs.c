@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "json/json.h"
 #include "logging/sanitise.h"
 #include "cli/commands.h"
@@ -149,7 +150,7 @@ static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err
     for (int i = n > 1 ? 1 : 0; rc == 0 && i < n; i++) {
         buf path = {0};
         buf_printf(&path, "/v1/collections/%s%s", v[0], i ? "/documents?source=" : "");
-        if (i) http_put_escaped(&path, v[i]);
+        if (i) percent_encode(&path, v[i], strlen(v[i]), "");
         rc = path.failed ? err_nomem(err) : docs_place_call(at, "DELETE", path.data, NULL, 0, NULL, err);
         if (rc != 0 && i) err_prefix(err, rc, "%s", v[i]);
         buf_done(&path);

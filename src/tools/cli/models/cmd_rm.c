@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "command/cli_loads.h"
 #include "command/cli_process.h"
@@ -14,7 +15,7 @@
 static void put_path(buf *out, const char *model, bool force)
 {
     buf_puts(out, "/v1/models/");
-    http_put_escaped(out, model);
+    percent_encode(out, model, strlen(model), "");
     if (force) buf_puts(out, "?force=true");
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "json/json.h"
 #include "logging/sanitise.h"
 #include "cli/commands.h"
@@ -150,7 +151,7 @@ static int show_served(const served *at, const char *key, bool json, shoal_err *
     buf path = {0}, text = {0};
     json_t *m = NULL;
     buf_puts(&path, "/v1/models/");
-    http_put_escaped(&path, at->model);
+    percent_encode(&path, at->model, strlen(at->model), "");
     int rc = path.failed ? err_nomem(err) : cli_process_get(&at->where, path.data, key, &text, err);
     if (rc == 0) rc = json_parse(&m, text.data, text.len, "the answer", err);
     if (rc == 0) add_adapters(m, at, key);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "json/json.h"
 #include "cli/serve/cache_measure.h"
 #include "cli/commands.h"
@@ -73,7 +74,7 @@ static int purge(const given *g, shoal_err *err)
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
         if (!conditions[i].value) continue;
         buf_printf(&path, "%c%s=", n++ ? '&' : '?', conditions[i].name);
-        http_put_escaped(&path, conditions[i].value);
+        percent_encode(&path, conditions[i].value, strlen(conditions[i].value), "");
     }
     int rc = path.failed ? err_nomem(err) : 0;
     if (rc == 0 && (n > 0) == g->all)
