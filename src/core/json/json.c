@@ -314,6 +314,22 @@ int json_get_bool(const json_t *o, const char *key, bool *ret, shoal_err *err)
     return 0;
 }
 
+const char *json_text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+double json_number_of(const json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+json_int_t json_integer_of(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
 /* ---- writing ------------------------------------------------------------------------------------- */
 
 int json_put(buf *out, const json_t *v)

@@ -71,6 +71,12 @@ int json_get_int(const json_t *o, const char *key, int64_t min, int64_t max, int
 int json_get_num(const json_t *o, const char *key, double min, double max, double *ret, shoal_err *err);
 int json_get_bool(const json_t *o, const char *key, bool *ret, shoal_err *err);
 
+/* Members of what is trusted or only shown: "" or 0 where there is none, or one of another type. The text is
+ * borrowed. */
+const char *json_text_of(const json_t *o, const char *key);
+double json_number_of(const json_t *o, const char *key);
+json_int_t json_integer_of(const json_t *o, const char *key);
+
 /* Append compact JSON of v, resp. the quoted and escaped string s[0..n) (must be valid UTF-8;
  * invalid bytes become U+FFFD). */
 int json_put(buf *out, const json_t *v);

@@ -467,16 +467,10 @@ void kserve_infer(gateway_request *rq)
 
 /* ---- the repository ------------------------------------------------------------------------------ */
 
-static const char *said(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* Ensembles and routes, which have no state, are there. */
 static const char *state_of(const json_t *m)
 {
-    const char *state = said(m, "state");
+    const char *state = json_text_of(m, "state");
     if (!*state || strcmp(state, "ready") == 0) return "READY";
     return strcmp(state, "starting") == 0 ? "LOADING" : "UNAVAILABLE";
 }
@@ -495,11 +489,14 @@ static int put_index(buf *out, kserve_job *j, const json_t *ours, api_error *e)
         if (j->only_ready && !ready) continue;
         buf_puts(out, first ? "{" : ",{");
         first = false;
-        put_str(out, "name", said(m, "id"));
+        put_str(out, "name", json_text_of(m, "id"));
         buf_putc(out, ',');
-        put_str(out, "version", said(m, "version"));
+        put_str(out, "version", json_text_of(m, "version"));
         buf_printf(out, ",\"state\":\"%s\",", state_of(m));
-        put_str(out, "reason", ready ? "" : *said(m, "reason") ? said(m, "reason") : said(m, "state"));
+        put_str(out, "reason",
+                ready                        ? ""
+                : *json_text_of(m, "reason") ? json_text_of(m, "reason")
+                                             : json_text_of(m, "state"));
         buf_putc(out, '}');
     }
     buf_putc(out, ']');

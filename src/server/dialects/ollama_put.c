@@ -332,11 +332,6 @@ static void put_details(buf *out, const json_t *m)
     buf_putc(out, '}');
 }
 
-static long long number(const json_t *o, const char *key)
-{
-    return (long long)json_integer_value(json_object_get(o, key));
-}
-
 /* A model that stays is said to go in a year. */
 static int64_t expiry(const json_t *m, const ollama_times *t)
 {
@@ -352,14 +347,14 @@ static void put_listed(buf *out, const json_t *m, bool running, const ollama_tim
     json_put_string(out, id, strlen(id));
     put_str(out, "model", id);
     put_time(out, running ? "expires_at" : "modified_at",
-             running ? expiry(m, t) : number(m, "created") * 1000000);
+             running ? expiry(m, t) : json_integer_of(m, "created") * 1000000);
     if (running)
         buf_printf(out, ",\"size\":%lld,\"size_vram\":0,\"context_length\":%lld",
-                   number(m, json_object_get(m, "memory_bytes") ? "memory_bytes" : "file_bytes"),
-                   number(m, "context_length"));
+                   json_integer_of(m, json_object_get(m, "memory_bytes") ? "memory_bytes" : "file_bytes"),
+                   json_integer_of(m, "context_length"));
     else
         buf_printf(out, ",\"size\":%lld",
-                   number(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
+                   json_integer_of(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
     put_str(out, "digest", *said(m, "digest") ? said(m, "digest") : said(m, "sha256"));
     put_details(out, m);
     buf_putc(out, '}');
@@ -383,7 +378,7 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     buf_puts(out, "{\"models\":[");
     json_array_foreach(data, i, m)
     {
-        if (running && (number(m, "ready") == 0 || *said(m, "root")))
+        if (running && (json_integer_of(m, "ready") == 0 || *said(m, "root")))
             continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
         if (!first) buf_putc(out, ',');
         first = false;
@@ -430,11 +425,11 @@ int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
     put_parameters(out, json_object_get(ours, "sampling"));
     buf_puts(out, "\",\"template\":\"\",\"license\":\"\"");
     put_details(out, ours);
-    put_time(out, "modified_at", number(ours, "created") * 1000000);
+    put_time(out, "modified_at", json_integer_of(ours, "created") * 1000000);
     buf_puts(out, ",\"model_info\":{\"general.architecture\":");
     json_put_string(out, family, strlen(family));
-    if (number(ours, "parameters"))
-        buf_printf(out, ",\"general.parameter_count\":%lld", number(ours, "parameters"));
+    if (json_integer_of(ours, "parameters"))
+        buf_printf(out, ",\"general.parameter_count\":%lld", json_integer_of(ours, "parameters"));
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
         const json_t *v = json_object_get(ours, NUMBERS[i]);
         if (json_is_integer(v) && *family)

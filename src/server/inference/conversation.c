@@ -48,11 +48,6 @@ int conversation_is_on(const gateway_request *rq, api_error *e)
 
 /* ---- turns --------------------------------------------------------------------------------------- */
 
-static uint64_t number_of(const json_t *turn, const char *name)
-{
-    return (uint64_t)json_integer_value(json_object_get(turn, name));
-}
-
 int conversation_read_turn(json_t *to, const char *text, size_t n, conversation_marks *m, shoal_err *err)
 {
     json_t *turn = NULL;
@@ -66,7 +61,8 @@ int conversation_read_turn(json_t *to, const char *text, size_t n, conversation_
         m->skipped = true;
     else if (json_array_extend(to, (json_t *)messages) != 0)
         rc = err_nomem(err);
-    if (rc == 0 && m) m->pages = number_of(turn, "pages"), m->n_prompt = number_of(turn, "n_prompt");
+    if (rc == 0 && m)
+        m->pages = json_integer_of(turn, "pages"), m->n_prompt = json_integer_of(turn, "n_prompt");
     json_decref(turn);
     return rc;
 }

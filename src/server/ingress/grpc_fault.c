@@ -7,6 +7,7 @@
 
 #include "base/proto_wire.h"
 #include "base/utf8.h"
+#include "json/json.h"
 
 static const struct {
     int http;
@@ -109,19 +110,13 @@ static void fill(grpc_fault *ret, const said *s)
     buf_done(&out);
 }
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 void grpc_fault_from_json(grpc_fault *ret, int http_status, const json_t *body, int retry_after_s)
 {
     const json_t *e = json_object_get(body, "error");
-    said s = {.message = text(e, "message"),
-              .type = text(e, "type"),
-              .code = text(e, "code"),
-              .param = text(e, "param"),
+    said s = {.message = json_text_of(e, "message"),
+              .type = json_text_of(e, "type"),
+              .code = json_text_of(e, "code"),
+              .param = json_text_of(e, "param"),
               .http = http_status,
               .retry_after_s = retry_after_s};
     api_error own;

@@ -127,17 +127,6 @@ void replay_put(buf *out, const route_book *b, const route_facts *f, const evide
 
 /* ---- reading ------------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static double number_of(const json_t *o, const char *key)
-{
-    return json_number_value(json_object_get(o, key));
-}
-
 static size_t size_of(const json_t *o, const char *key)
 {
     json_int_t v = json_integer_value(json_object_get(o, key));
@@ -149,34 +138,34 @@ static void read_domains(route_facts *f, const route_book *b, const json_t *list
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *from = json_array_get(list, i);
         size_t at = 0;
-        while (at < b->n_domains && strcmp(b->domains[at].name, text_of(from, "set")) != 0) at++;
+        while (at < b->n_domains && strcmp(b->domains[at].name, json_text_of(from, "set")) != 0) at++;
         if (at == b->n_domains || at >= ROUTE_DOMAINS_MAX) continue;
         domain_fact *d = &f->domains[at];
         d->state = json_object_get(from, "label") ? DOMAIN_KNOWN : DOMAIN_UNKNOWN;
-        snprintf(d->label, sizeof d->label, "%s", text_of(from, "label"));
-        snprintf(d->why, sizeof d->why, "%s", text_of(from, "why"));
-        d->score = number_of(from, "score");
-        d->ms = number_of(from, "ms");
+        snprintf(d->label, sizeof d->label, "%s", json_text_of(from, "label"));
+        snprintf(d->why, sizeof d->why, "%s", json_text_of(from, "why"));
+        d->score = json_number_of(from, "score");
+        d->ms = json_number_of(from, "ms");
     }
 }
 
 static void read_facts(route_facts *f, const route_book *b, const json_t *line)
 {
     const json_t *keys = json_object_get(line, "keys");
-    *f = (route_facts){.endpoint = text_of(line, "endpoint"),
-                       .path = text_of(line, "path"),
-                       .api_key = text_of(line, "api_key"),
-                       .language = text_of(line, "language"),
+    *f = (route_facts){.endpoint = json_text_of(line, "endpoint"),
+                       .path = json_text_of(line, "path"),
+                       .api_key = json_text_of(line, "api_key"),
+                       .language = json_text_of(line, "language"),
                        .n_bytes = size_of(line, "bytes"),
                        .n_tokens = size_of(line, "tokens"),
                        .wants = (unsigned)size_of(line, "wants"),
                        .has_deadline = json_object_get(line, "left_ms") != NULL,
-                       .left_ms = number_of(line, "left_ms"),
+                       .left_ms = json_number_of(line, "left_ms"),
                        .n_reply = size_of(line, "reply"),
-                       .max_cost = number_of(line, "max_cost"),
-                       .max_energy_j = number_of(line, "max_energy_j"),
+                       .max_cost = json_number_of(line, "max_cost"),
+                       .max_energy_j = json_number_of(line, "max_energy_j"),
                        .resumes = size_of(line, "resumes") != 0};
-    route_latency_of(text_of(line, "latency"), &f->latency);
+    route_latency_of(json_text_of(line, "latency"), &f->latency);
     for (size_t i = 0; i < N_ROUTE_KEYS; i++) {
         const char *hex = json_string_value(json_array_get(keys, i));
         unsigned long long v = 0;
@@ -212,25 +201,25 @@ static void read_looks(evidence *e, const json_t *list)
     for (size_t i = 0; i < json_array_size(list) && e->n_looks < EVIDENCE_MAX; i++) {
         const json_t *from = json_array_get(list, i);
         struct evidence_look *to = &e->looks[e->n_looks++];
-        snprintf(to->model, sizeof to->model, "%s", text_of(from, "model"));
+        snprintf(to->model, sizeof to->model, "%s", json_text_of(from, "model"));
         to->said = (route_outlook){.known = size_of(from, "known") != 0,
                                    .fits = size_of(from, "fits") != 0,
                                    .ready = size_of(from, "ready") != 0,
                                    .may_return = size_of(from, "may_return") != 0,
                                    .late = size_of(from, "late") != 0,
                                    .began = size_of(from, "began") != 0,
-                                   .expected_ms = number_of(from, "ms"),
-                                   .load = number_of(from, "load"),
+                                   .expected_ms = json_number_of(from, "ms"),
+                                   .load = json_number_of(from, "load"),
                                    .has_cost = json_object_get(from, "cost") != NULL,
-                                   .cost = number_of(from, "cost"),
-                                   .energy_j = number_of(from, "energy_j"),
-                                   .energy_by = energy_of_name(text_of(from, "energy_by"))};
+                                   .cost = json_number_of(from, "cost"),
+                                   .energy_j = json_number_of(from, "energy_j"),
+                                   .energy_by = energy_of_name(json_text_of(from, "energy_by"))};
     }
 }
 
 int replay_read(replay *ret, const route_book *b, const json_t *line, shoal_err *err)
 {
-    const char *name = text_of(line, "route");
+    const char *name = json_text_of(line, "route");
     const json_t *steps = json_object_get(line, "steps");
     if (!*name || !json_is_array(steps))
         return err_set(err, SHOAL_EINVALID, "it is no decision: \"route\" and \"steps\" are missing");

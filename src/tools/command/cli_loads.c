@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "json/json.h"
 #include "logging/sanitise.h"
 #include "command/cli_process.h"
 #include "fetch/pull_meter.h"
@@ -21,12 +22,6 @@ typedef struct reading {
     json_t *last;
 } reading;
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* ---- what is shown ------------------------------------------------------------------------------------- */
 
 static void end_meter(reading *r)
@@ -39,9 +34,9 @@ static void show_file(reading *r, const json_t *o)
 {
     uint64_t at = (uint64_t)json_integer_value(json_object_get(o, "completed"));
     const json_t *total = json_object_get(o, "total");
-    if (!r->meters || strcmp(r->file, text_of(o, "file")) != 0) {
+    if (!r->meters || strcmp(r->file, json_text_of(o, "file")) != 0) {
         end_meter(r);
-        snprintf(r->file, sizeof r->file, "%s", text_of(o, "file"));
+        snprintf(r->file, sizeof r->file, "%s", json_text_of(o, "file"));
         sanitise_text(r->file, "");
         pull_meter_begin(&r->meter, r->file, total != NULL, (uint64_t)json_integer_value(total), at);
         r->meters = true;
@@ -57,8 +52,8 @@ static void show_step(reading *r, const json_t *o)
     if (n > 1)
         snprintf(many, sizeof many, " (%lld of %lld)",
                  (long long)json_integer_value(json_object_get(o, "ready")), n);
-    snprintf(name, sizeof name, "%s", *text_of(o, "model") ? text_of(o, "model") : r->ask->what);
-    snprintf(line, sizeof line, "%s: %s%s", name, text_of(o, "status"), many);
+    snprintf(name, sizeof name, "%s", *json_text_of(o, "model") ? json_text_of(o, "model") : r->ask->what);
+    snprintf(line, sizeof line, "%s: %s%s", name, json_text_of(o, "status"), many);
     sanitise_text(line, "");
     if (strcmp(line, r->shown) == 0) return;
     memcpy(r->shown, line, sizeof line);
@@ -106,7 +101,7 @@ static int read_end(reading *r, shoal_err *err)
     take(r, b->data ? b->data : "", b->len); /* an answer in one piece has no line end */
     end_show(r);
     const json_t *e = json_object_get(r->last, "error");
-    if (e) return err_set(err, SHOAL_EIO, "%s", text_of(e, "message"));
+    if (e) return err_set(err, SHOAL_EIO, "%s", json_text_of(e, "message"));
     if (r->client.status >= 400 || !r->last)
         return err_set(err, SHOAL_EPROTOCOL, "it answered with %d and no word that is understood",
                        r->client.status);

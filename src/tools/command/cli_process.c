@@ -44,12 +44,6 @@ int cli_process_where(http_where *ret, const char *server, shoal_err *err)
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 typedef struct form {
     buf body;
     char boundary[40]; /* drawn, so that no file holds it */
@@ -153,7 +147,7 @@ int cli_process_nobody(shoal_err *err)
 
 int cli_process_refused(int status, const json_t *answer, shoal_err *err)
 {
-    const char *why = text_of(json_object_get(answer, "error"), "message");
+    const char *why = json_text_of(json_object_get(answer, "error"), "message");
     return err_set(
         err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s", status, why,
         status == 401   ? "; give the key with --key or SHOAL_API_KEY"
@@ -241,7 +235,7 @@ static void print_call(const json_t *call)
     if (!json_is_object(call)) return;
     buf args = {0};
     json_put(&args, json_object_get(call, "arguments"));
-    cli_printf("  call    %s %s\n", text_of(call, "name"), args.data ? args.data : "");
+    cli_printf("  call    %s %s\n", json_text_of(call, "name"), args.data ? args.data : "");
     buf_done(&args);
 }
 
@@ -282,15 +276,15 @@ static void print_results(const json_t *results)
 void cli_process_print_stage(const json_t *t)
 {
     const json_t *ms = json_object_get(t, "ms");
-    const char *error = text_of(t, "error"), *said = *error ? error : text_of(t, "label");
+    const char *error = json_text_of(t, "error"), *said = *error ? error : json_text_of(t, "label");
     if (!json_is_true(json_object_get(t, "ran"))) return;
     if (ms)
-        cli_printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"),
-                   text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
-                   text_of(t, "why"), *said ? ": " : "", said);
+        cli_printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", json_text_of(t, "stage"),
+                   json_text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
+                   json_text_of(t, "why"), *said ? ": " : "", said);
     else
-        cli_printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
-                   text_of(t, "why"));
+        cli_printf("  route   %-14s %-12s %10s  %s\n", json_text_of(t, "stage"), json_text_of(t, "verdict"),
+                   "rule", json_text_of(t, "why"));
 }
 
 void cli_process_print(const json_t *a, bool without_text, bool without_stages)
@@ -299,14 +293,14 @@ void cli_process_print(const json_t *a, bool without_text, bool without_stages)
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
     const json_t *heard = json_object_get(a, "heard");
     if (json_is_string(heard)) cli_printf("  heard   %s\n", json_string_value(heard));
-    if (json_is_string(json_object_get(a, "text")) && !without_text) print_text(text_of(a, "text"));
+    if (json_is_string(json_object_get(a, "text")) && !without_text) print_text(json_text_of(a, "text"));
     print_calls(a);
     if (json_is_object(intent))
-        cli_printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),
+        cli_printf("  intent  %s (%.1f %%)\n", json_text_of(intent, "label"),
                    100 * json_number_value(json_object_get(intent, "score")));
     for (size_t i = 0; i < json_array_size(slots); i++)
-        cli_printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
-                   text_of(json_array_get(slots, i), "text"));
+        cli_printf("  slot    %s = %s\n", json_text_of(json_array_get(slots, i), "label"),
+                   json_text_of(json_array_get(slots, i), "text"));
     print_results(json_object_get(a, "results"));
     for (size_t i = 0; i < json_array_size(trace) && !without_stages; i++)
         cli_process_print_stage(json_array_get(trace, i));

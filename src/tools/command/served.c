@@ -24,24 +24,18 @@ static void say_url(served *s)
         snprintf(s->url, sizeof s->url, "unix:%s", host);
 }
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static void choose(served *s, const json_t *answer, const char *model, const char *task)
 {
     size_t i;
     json_t *m;
     json_array_foreach(json_object_get(answer, "data"), i, m)
     {
-        const char *id = text(m, "id");
-        bool fits = model ? strcmp(id, model) == 0 : !task || strcmp(text(m, "task"), task) == 0;
+        const char *id = json_text_of(m, "id");
+        bool fits = model ? strcmp(id, model) == 0 : !task || strcmp(json_text_of(m, "task"), task) == 0;
         if (!fits || strlen(id) >= sizeof s->model) continue;
         snprintf(s->model, sizeof s->model, "%s", id);
         snprintf(s->task, sizeof s->task, "%s",
-                 task_effective(text(m, "task"), json_array_size(json_object_get(m, "labels"))));
+                 task_effective(json_text_of(m, "task"), json_array_size(json_object_get(m, "labels"))));
         return;
     }
 }

@@ -6,6 +6,7 @@
 
 #include "command/cli.h"
 #include "eval/eval_text.h"
+#include "json/json.h"
 
 /* ---- what may be expected ---------------------------------------------------------------------------- */
 
@@ -163,15 +164,9 @@ static void differ(judging *j, const char *what, const json_t *expected, const j
 
 /* ---- stages ------------------------------------------------------------------------------------------ */
 
-static const char *text_at(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static const char *stage_at(const void *trace, size_t i)
 {
-    return text_at(json_array_get(trace, i), "stage");
+    return json_text_of(json_array_get(trace, i), "stage");
 }
 
 /* KEY_min or KEY_below: the number that is bounded. NULL: the key is none of these. */
@@ -205,7 +200,7 @@ static void judge_member(judging *j, const char *stage, const json_t *entry, con
     double bound = json_number_value(expected), v = json_number_value(number);
     bool ok = number && json_is_number(expected) ? (min ? v >= bound : v < bound) : fits(expected, got);
     snprintf(what, sizeof what, "stages.%.64s.%.64s", stage, key);
-    if (!ok) differ(j, what, expected, got, strcmp(key, "ran") == 0 ? text_at(entry, "why") : NULL);
+    if (!ok) differ(j, what, expected, got, strcmp(key, "ran") == 0 ? json_text_of(entry, "why") : NULL);
 }
 
 static void judge_stage(judging *j, const json_t *trace, const char *stage, const json_t *expected)
@@ -285,13 +280,13 @@ int pipeline_expect_judge(const json_t *expect, const char *input, const eval_an
     json_t *ok = json_integer(200), *intent = json_object_get(expect, "intent");
     const json_t *label = json_object_get(json_object_get(a->body, "intent"), "label");
     const json_t *error = json_object_get(a->body, "error");
-    const char *name, *kind = text_at(expect, "kind");
+    const char *name, *kind = json_text_of(expect, "kind");
     json_t *v;
     if (!wanted && (is_evals(expect) || strcmp(kind, "reject") == 0))
         wanted = status; /* it judges that itself */
     if (!wanted) wanted = ok;
     if (!status || !ok) return json_decref(status), json_decref(ok), err_nomem(err);
-    if (!json_equal(wanted, status)) differ(&j, "status", wanted, status, text_at(error, "message"));
+    if (!json_equal(wanted, status)) differ(&j, "status", wanted, status, json_text_of(error, "message"));
     if (intent && !fits(intent, label)) differ(&j, "intent", intent, label, NULL);
     json_object_foreach(json_object_get(expect, "stages"), name, v)
         judge_stage(&j, json_object_get(a->body, "trace"), name, v);

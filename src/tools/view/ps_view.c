@@ -1,5 +1,4 @@
 /* ps_view.c: see ps_view.h. Names are anybody's: they show no control characters. */
-#include "logging/sanitise.h"
 #include "view/ps_view.h"
 
 #include <stdbool.h>
@@ -7,16 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static double number(const json_t *o, const char *key)
-{
-    return json_number_value(json_object_get(o, key));
-}
+#include "json/json.h"
+#include "logging/sanitise.h"
+#include "logging/tame.h"
 
 /* ---- summing up ------------------------------------------------------------------------------------- */
 
@@ -24,7 +16,7 @@ static json_t *find(json_t *models, const char *name)
 {
     size_t i;
     json_t *m;
-    json_array_foreach(models, i, m) if (strcmp(text(m, "model"), name) == 0) return m;
+    json_array_foreach(models, i, m) if (strcmp(json_text_of(m, "model"), name) == 0) return m;
     m = json_pack("{s:s, s:s, s:i, s:i, s:i, s:[], s:i, s:i, s:i, s:f, s:n}", "model", name, "state", "",
                   "replicas", 0, "standby", 0, "ready", 0, "machines", "memory_bytes", 0, "running", 0,
                   "waiting", 0, "tokens_per_s", 0.0, "since");
@@ -62,15 +54,15 @@ static int rank(const char *state)
 
 static void take_replica(json_t *m, const json_t *r)
 {
-    const char *state = text(r, "state"), *had = text(m, "state");
+    const char *state = json_text_of(r, "state"), *had = json_text_of(m, "state");
     const json_t *since = json_object_get(r, "since"), *first = json_object_get(m, "since");
     add(m, json_is_true(json_object_get(r, "standby")) ? "standby" : "replicas", 1);
     add(m, "ready", strcmp(state, "ready") == 0);
-    add(m, "memory_bytes", number(r, "resident_bytes"));
-    add(m, "running", number(r, "running"));
-    add(m, "waiting", number(r, "waiting"));
-    add(m, "tokens_per_s", number(r, "decode_tokens_per_s"));
-    add_machine(m, text(r, "node"));
+    add(m, "memory_bytes", json_number_of(r, "resident_bytes"));
+    add(m, "running", json_number_of(r, "running"));
+    add(m, "waiting", json_number_of(r, "waiting"));
+    add(m, "tokens_per_s", json_number_of(r, "decode_tokens_per_s"));
+    add_machine(m, json_text_of(r, "node"));
     bool better = !*had || rank(state) < rank(had);
     bool older = json_is_integer(first) && json_is_integer(since) &&
                  json_integer_value(since) < json_integer_value(first) && strcmp(state, had) == 0;
@@ -85,15 +77,15 @@ json_t *ps_view_models(const json_t *status)
     size_t i;
     json_array_foreach(json_object_get(status, "replicas"), i, r)
     {
-        json_t *m = models ? find(models, text(r, "model")) : NULL;
+        json_t *m = models ? find(models, json_text_of(r, "model")) : NULL;
         if (m) take_replica(m, r);
     }
     json_array_foreach(json_object_get(status, "missing"), i, r)
     {
-        json_t *m = models ? find(models, text(r, "model")) : NULL;
+        json_t *m = models ? find(models, json_text_of(r, "model")) : NULL;
         if (!m) continue;
-        if (!*text(m, "state")) json_object_set_new(m, "state", json_string("missing"));
-        json_object_set_new(m, "reason", json_string(text(r, "reason")));
+        if (!*json_text_of(m, "state")) json_object_set_new(m, "state", json_string("missing"));
+        json_object_set_new(m, "reason", json_string(json_text_of(r, "reason")));
     }
     return models;
 }
@@ -128,16 +120,17 @@ static void put_model(buf *out, const json_t *m, long long now)
 {
     char machines[40], replicas[32], since[16] = "-", rate[16] = "-";
     const json_t *at = json_object_get(m, "since");
-    double per_s = number(m, "tokens_per_s");
+    double per_s = json_number_of(m, "tokens_per_s");
     put_machines(machines, sizeof machines, m);
-    int n = snprintf(replicas, sizeof replicas, "%.0f/%.0f", number(m, "ready"), number(m, "replicas"));
-    if (number(m, "standby") > 0)
-        snprintf(replicas + n, sizeof replicas - (size_t)n, "+%.0f", number(m, "standby"));
+    int n = snprintf(replicas, sizeof replicas, "%.0f/%.0f", json_number_of(m, "ready"),
+                     json_number_of(m, "replicas"));
+    if (json_number_of(m, "standby") > 0)
+        snprintf(replicas + n, sizeof replicas - (size_t)n, "+%.0f", json_number_of(m, "standby"));
     if (json_is_integer(at)) ps_view_ago(since, now - json_integer_value(at));
     if (per_s > 0) snprintf(rate, sizeof rate, "%.0f", per_s);
-    buf_printf(out, "%-16s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", text(m, "model"), text(m, "state"),
-               replicas, machines, number(m, "memory_bytes") / 1e6, number(m, "running"),
-               number(m, "waiting"), rate, since);
+    buf_printf(out, "%-16s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", json_text_of(m, "model"),
+               json_text_of(m, "state"), replicas, machines, json_number_of(m, "memory_bytes") / 1e6,
+               json_number_of(m, "running"), json_number_of(m, "waiting"), rate, since);
 }
 
 void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
@@ -152,9 +145,9 @@ void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
         from = out->len;
         put_model(out, m, now);
         sanitise_line(out, from, width);
-        if (!*text(m, "reason")) continue;
+        if (!*json_text_of(m, "reason")) continue;
         from = out->len;
-        buf_printf(out, "  %s", text(m, "reason"));
+        buf_printf(out, "  %s", json_text_of(m, "reason"));
         sanitise_line(out, from, width);
     }
 }

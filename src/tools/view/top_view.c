@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json/json.h"
 #include "logging/sanitise.h"
 #include "base/utf8.h"
 #include "view/cache_view.h"
@@ -16,26 +17,15 @@ typedef struct view {
     size_t width, height, n_lines, n_hidden;
 } view;
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static double number(const json_t *o, const char *key)
-{
-    return json_number_value(json_object_get(o, key));
-}
-
 /* The same replica a look ago. Replicas come and go, but mostly they stand where they stood. */
 static const json_t *was(const view *v, const json_t *r, size_t i)
 {
     const json_t *list = json_object_get(v->before, "replicas"), *o = json_array_get(list, i);
     size_t k;
     json_t *other;
-    if (strcmp(text(o, "id"), text(r, "id")) == 0) return o;
+    if (strcmp(json_text_of(o, "id"), json_text_of(r, "id")) == 0) return o;
     json_array_foreach((json_t *)(uintptr_t)list, k,
-                       other) if (strcmp(text(other, "id"), text(r, "id")) == 0) return other;
+                       other) if (strcmp(json_text_of(other, "id"), json_text_of(r, "id")) == 0) return other;
     return NULL;
 }
 
@@ -44,7 +34,7 @@ static double rate(const view *v, const json_t *r, size_t i, const char *key)
 {
     const json_t *old = was(v, r, i);
     if (!old || !json_object_get(old, key) || !json_object_get(r, key) || v->seconds <= 0) return NAN;
-    double grew = number(r, key) - number(old, key);
+    double grew = json_number_of(r, key) - json_number_of(old, key);
     return grew >= 0 ? grew / v->seconds : NAN;
 }
 
@@ -95,7 +85,7 @@ static double total_rate(const view *v, const char *node)
     json_array_foreach(json_object_get(v->now, "replicas"), i, r)
     {
         double x = rate(v, r, i, "generated_tokens");
-        if (isnan(x) || (node && strcmp(text(r, "node"), node) != 0)) continue;
+        if (isnan(x) || (node && strcmp(json_text_of(r, "node"), node) != 0)) continue;
         known = true;
         sum += x;
     }
@@ -107,26 +97,27 @@ static size_t count(const view *v, const char *node, const char *state)
     size_t i, n = 0;
     json_t *r;
     json_array_foreach(json_object_get(v->now, "replicas"), i, r) n +=
-        (!node || strcmp(text(r, "node"), node) == 0) && (!state || strcmp(text(r, "state"), state) == 0);
+        (!node || strcmp(json_text_of(r, "node"), node) == 0) &&
+        (!state || strcmp(json_text_of(r, "state"), state) == 0);
     return n;
 }
 
 static void put_summary(view *v)
 {
     size_t from = v->out->len, n_nodes = json_array_size(json_object_get(v->now, "nodes"));
-    buf_printf(v->out, "shoal %s  %s", text(v->now, "version"), text(v->now, "status"));
-    if (*text(v->now, "site")) buf_printf(v->out, "  site %s", text(v->now, "site"));
+    buf_printf(v->out, "shoal %s  %s", json_text_of(v->now, "version"), json_text_of(v->now, "status"));
+    if (*json_text_of(v->now, "site")) buf_printf(v->out, "  site %s", json_text_of(v->now, "site"));
     if (n_nodes) buf_printf(v->out, "  nodes %zu", n_nodes);
     size_t n_standby = count(v, NULL, "standby");
     buf_printf(v->out, "  replicas %zu/%zu", count(v, NULL, "ready"), count(v, NULL, NULL) - n_standby);
     if (n_standby) buf_printf(v->out, " (+%zu standby)", n_standby);
-    buf_printf(v->out, "  requests %.0f  tokens/s", number(v->now, "requests_in_flight"));
+    buf_printf(v->out, "  requests %.0f  tokens/s", json_number_of(v->now, "requests_in_flight"));
     put_rate(v->out, total_rate(v, NULL));
-    buf_printf(v->out, "  moves %.0f", number(v->now, "moves"));
-    double more = v->before ? number(v->now, "moves") - number(v->before, "moves") : 0;
+    buf_printf(v->out, "  moves %.0f", json_number_of(v->now, "moves"));
+    double more = v->before ? json_number_of(v->now, "moves") - json_number_of(v->before, "moves") : 0;
     if (more > 0) buf_printf(v->out, " (+%.0f)", more);
-    buf_printf(v->out, "  degraded %.0f  resumed %.0f", number(v->now, "degraded"),
-               number(v->now, "resumed"));
+    buf_printf(v->out, "  degraded %.0f  resumed %.0f", json_number_of(v->now, "degraded"),
+               json_number_of(v->now, "resumed"));
     size_t i;
     json_t *s;
     json_array_foreach(json_object_get(v->now, "away"), i, s)
@@ -145,11 +136,11 @@ static void put_node(view *v, const json_t *n)
 {
     size_t from = v->out->len;
     if (!has_room(v)) return;
-    buf_printf(v->out, "%-20s %-10s %5.0f %6.2f", text(n, "name"), text(n, "site"), number(n, "cores"),
-               number(n, "load"));
-    put_bytes(v->out, number(n, "memory_free_bytes"));
-    put_rate(v->out, total_rate(v, text(n, "name")));
-    buf_printf(v->out, " %4zu%s%s", count(v, text(n, "name"), NULL),
+    buf_printf(v->out, "%-20s %-10s %5.0f %6.2f", json_text_of(n, "name"), json_text_of(n, "site"),
+               json_number_of(n, "cores"), json_number_of(n, "load"));
+    put_bytes(v->out, json_number_of(n, "memory_free_bytes"));
+    put_rate(v->out, total_rate(v, json_text_of(n, "name")));
+    buf_printf(v->out, " %4zu%s%s", count(v, json_text_of(n, "name"), NULL),
                json_is_true(json_object_get(n, "on_battery")) ? "  battery" : "",
                json_is_true(json_object_get(n, "draining")) ? "  draining" : "");
     end_line(v, from);
@@ -170,16 +161,17 @@ static void put_nodes(view *v)
 static void put_replica(view *v, const json_t *r, size_t i)
 {
     size_t from = v->out->len;
-    double pages = number(r, "kv_pages");
+    double pages = json_number_of(r, "kv_pages");
     if (!has_room(v)) return;
-    buf_printf(v->out, "%-24s %-12s %-9s", text(r, "id"), *text(r, "node") ? text(r, "node") : "-",
-               text(r, "state"));
+    buf_printf(v->out, "%-24s %-12s %-9s", json_text_of(r, "id"),
+               *json_text_of(r, "node") ? json_text_of(r, "node") : "-", json_text_of(r, "state"));
     put_rate(v->out, rate(v, r, i, "generated_tokens"));
     put_rate(v->out, rate(v, r, i, "prompt_tokens"));
-    buf_printf(v->out, " %4.0f %5.0f %5.0f", number(r, "running"), number(r, "waiting"), number(r, "calls"));
-    buf_printf(v->out, " %3.0f%%", pages > 0 ? 100 * number(r, "kv_pages_used") / pages : 0);
-    put_bytes(v->out, number(r, "resident_bytes"));
-    buf_printf(v->out, " %7.0f  %s", number(r, "crashes"), text(r, "reason"));
+    buf_printf(v->out, " %4.0f %5.0f %5.0f", json_number_of(r, "running"), json_number_of(r, "waiting"),
+               json_number_of(r, "calls"));
+    buf_printf(v->out, " %3.0f%%", pages > 0 ? 100 * json_number_of(r, "kv_pages_used") / pages : 0);
+    put_bytes(v->out, json_number_of(r, "resident_bytes"));
+    buf_printf(v->out, " %7.0f  %s", json_number_of(r, "crashes"), json_text_of(r, "reason"));
     end_line(v, from);
 }
 
@@ -188,7 +180,7 @@ static bool has_replica(const view *v, const char *model)
     size_t i;
     json_t *r;
     json_array_foreach(json_object_get(v->now, "replicas"), i,
-                       r) if (strcmp(text(r, "model"), model) == 0) return true;
+                       r) if (strcmp(json_text_of(r, "model"), model) == 0) return true;
     return false;
 }
 
@@ -196,8 +188,9 @@ static bool has_replica(const view *v, const char *model)
 static void put_missing(view *v, const json_t *m)
 {
     size_t from = v->out->len;
-    if (has_replica(v, text(m, "model")) || !has_room(v)) return;
-    buf_printf(v->out, "%-24s %-12s %-9s  %s", text(m, "model"), "-", "missing", text(m, "reason"));
+    if (has_replica(v, json_text_of(m, "model")) || !has_room(v)) return;
+    buf_printf(v->out, "%-24s %-12s %-9s  %s", json_text_of(m, "model"), "-", "missing",
+               json_text_of(m, "reason"));
     end_line(v, from);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 
 static uint32_t state = 1;
 
@@ -126,12 +127,57 @@ static void no_value_is_a_failure(void **state_of_test)
     buf_done(&got);
 }
 
+static void members_are_written_with_commas_where_they_are_due(void **state_of_test)
+{
+    static const char *const LIST[] = {"a", "b\"c"};
+    buf got = {0}, text = {0};
+    buf_puts(&text, "t");
+    buf_puts(&got, "data: {");
+    json_put_text(&got, "s", "x\n");
+    json_put_text(&got, "none", NULL);
+    json_put_filled(&got, "empty", "");
+    json_put_filled(&got, "nothing", NULL);
+    json_put_filled(&got, "f", "y");
+    buf_printf(&got, ",\"n\":%d,", 3);
+    json_put_bool(&got, "yes", true);
+    json_put_bool(&got, "no", false);
+    json_put_texts(&got, "l", LIST, 2);
+    json_put_texts(&got, "l0", NULL, 0);
+    json_put_buf(&got, "b", &text);
+    json_put_key(&got, "o");
+    buf_putc(&got, '{');
+    json_put_text_n(&got, "k", "vw", 1);
+    buf_puts(&got, "}}");
+    assert_false(got.failed);
+    assert_string_equal(got.data,
+                        "data: {\"s\":\"x\\n\",\"none\":\"\",\"f\":\"y\",\"n\":3,\"yes\":true,\"no\":false,"
+                        "\"l\":[\"a\",\"b\\\"c\"],\"l0\":[],\"b\":\"t\",\"o\":{\"k\":\"v\"}}");
+    text.failed = true;
+    json_put_buf(&got, "b", &text);
+    assert_true(got.failed);
+    buf_done(&got);
+    buf_done(&text);
+}
+
+static void members_that_are_missing_are_empty(void **state_of_test)
+{
+    json_t *o = json_pack("{s:s, s:f, s:i, s:n}", "s", "x", "d", 1.5, "i", 7, "n");
+    assert_string_equal(json_text_of(o, "s"), "x");
+    assert_string_equal(json_text_of(o, "i"), "");
+    assert_string_equal(json_text_of(NULL, "s"), "");
+    assert_true(json_number_of(o, "d") == 1.5 && json_number_of(o, "i") == 7 && json_number_of(o, "s") == 0);
+    assert_true(json_integer_of(o, "i") == 7 && json_integer_of(o, "d") == 0 && json_integer_of(o, "z") == 0);
+    json_decref(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_written_as_jansson_writes_them),
         cmocka_unit_test(each_byte_is_escaped_wherever_it_stands),
         cmocka_unit_test(no_value_is_a_failure),
+        cmocka_unit_test(members_are_written_with_commas_where_they_are_due),
+        cmocka_unit_test(members_that_are_missing_are_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,15 +20,9 @@ typedef struct tok_table {
     const json_t *root, *vocab; /* the vocabulary: ids by token, or a list of [token, score] (Unigram) */
 } tok_table;
 
-static const char *string_at(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static tok_style find_style(const json_t *m)
 {
-    const char *type = string_at(m, "type");
+    const char *type = json_text_of(m, "type");
     const json_t *vocab = json_object_get(m, "vocab");
     if (strcmp(type, "Unigram") == 0) return json_is_array(vocab) ? STYLE_UNIGRAM : STYLE_OTHER;
     if (!json_is_object(vocab)) return STYLE_OTHER;
@@ -44,7 +38,8 @@ static int64_t find_id(const tok_table *t, const char *token)
     json_t *v;
     json_array_foreach(json_object_get(t->root, "added_tokens"), i, v)
     {
-        if (strcmp(string_at(v, "content"), token) == 0) return json_integer_value(json_object_get(v, "id"));
+        if (strcmp(json_text_of(v, "content"), token) == 0)
+            return json_integer_value(json_object_get(v, "id"));
     }
     json_array_foreach((json_t *)t->vocab, i, v)
     {
@@ -133,7 +128,7 @@ static bool fill_added(tok_table *t)
     json_array_foreach(json_object_get(t->root, "added_tokens"), i, v)
     {
         size_t id = (size_t)json_integer_value(json_object_get(v, "id"));
-        if (!(t->tokens[id] = arena_strdup(t->mem, string_at(v, "content")))) return false;
+        if (!(t->tokens[id] = arena_strdup(t->mem, json_text_of(v, "content")))) return false;
         t->kinds[id] = json_is_true(json_object_get(v, "special")) ? KIND_CONTROL : KIND_USER;
     }
     int64_t unknown = unknown_id(t);
@@ -194,7 +189,7 @@ static const json_t *find_step(const json_t *o, const char *list, const char *ty
 {
     size_t i;
     json_t *v;
-    if (strcmp(string_at(o, "type"), type) == 0) return o;
+    if (strcmp(json_text_of(o, "type"), type) == 0) return o;
     json_array_foreach(json_object_get(o, list), i, v)
     {
         const json_t *found = find_step(v, list, type);
@@ -219,12 +214,12 @@ static const char *pre_name(const json_t *root)
          "llama-bpe"},
     };
     const json_t *pre = json_object_get(root, "pre_tokenizer");
-    if (strcmp(string_at(pre, "type"), "ByteLevel") == 0) /* the name also says how pairs are joined */
+    if (strcmp(json_text_of(pre, "type"), "ByteLevel") == 0) /* the name also says how pairs are joined */
         return find_step(json_object_get(root, "post_processor"), "processors", "RobertaProcessing")
                    ? "roberta-bpe"
                    : "gpt-2";
     const json_t *first = json_array_get(json_object_get(pre, "pretokenizers"), 0);
-    const char *regex = string_at(json_object_get(first, "pattern"), "Regex");
+    const char *regex = json_text_of(json_object_get(first, "pattern"), "Regex");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(regex, known[i].regex) == 0) return known[i].name;
     return "default";
@@ -236,7 +231,7 @@ static const char *pre_name(const json_t *root)
 static int64_t role_id(const tok_table *t, const json_t *config, const char *role)
 {
     const json_t *v = json_object_get(config, role);
-    const char *text = json_is_object(v) ? string_at(v, "content") : json_string_value(v);
+    const char *text = json_is_object(v) ? json_text_of(v, "content") : json_string_value(v);
     return text ? find_id(t, text) : -1;
 }
 
@@ -255,7 +250,7 @@ static int64_t edge_id(const tok_table *t, bool end)
     size_t n = json_array_size(single);
     const json_t *piece = n ? json_array_get(single, end ? n - 1 : 0) : NULL;
     const json_t *special = json_object_get(piece, "SpecialToken");
-    return special ? find_id(t, string_at(special, "id")) : -1;
+    return special ? find_id(t, json_text_of(special, "id")) : -1;
 }
 
 /* Whether a pair has two special tokens between its texts ("<s> $A </s></s> $B </s>"): the text's own end and
@@ -337,7 +332,7 @@ static bool joins_spaces(const json_t *norm)
 {
     size_t i;
     json_t *v;
-    const char *regex = string_at(json_object_get(norm, "pattern"), "Regex");
+    const char *regex = json_text_of(json_object_get(norm, "pattern"), "Regex");
     if (strcmp(regex, " {2,}") == 0) return true;
     json_array_foreach(json_object_get(norm, "normalizers"), i, v)
     {

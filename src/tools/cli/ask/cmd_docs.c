@@ -20,17 +20,6 @@ typedef struct given {
     long long k;
 } given;
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static long long number_of(const json_t *o, const char *key)
-{
-    return (long long)json_integer_value(json_object_get(o, key));
-}
-
 /* Documents may hold what commands a terminal. */
 static void print_tame(const char *text, const char *margin)
 {
@@ -53,9 +42,9 @@ static void print_collections(const json_t *answer)
     const json_t *c;
     cli_printf("%-24s %10s %10s %12s  %s\n", "COLLECTION", "DOCUMENTS", "CHUNKS", "BYTES", "MODEL");
     json_array_foreach(json_object_get(answer, "data"), i, c)
-        cli_printf("%-24s %10lld %10lld %12lld  %s\n", text_of(c, "name"), number_of(c, "documents"),
-                   number_of(c, "chunks"), number_of(c, "bytes"),
-                   *text_of(c, "model") ? text_of(c, "model") : "words alone");
+        cli_printf("%-24s %10lld %10lld %12lld  %s\n", json_text_of(c, "name"),
+                   json_integer_of(c, "documents"), json_integer_of(c, "chunks"), json_integer_of(c, "bytes"),
+                   *json_text_of(c, "model") ? json_text_of(c, "model") : "words alone");
 }
 
 /* One page; *after names the last collection of it, "" when no page follows. */
@@ -69,7 +58,7 @@ static int list_collection_page(docs_place *at, char after[NAME_BYTES_MAX + 1], 
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json_array_extend(all, json_object_get(o, "data")) != 0) rc = err_nomem(err);
     bool more = rc == 0 && json_is_true(json_object_get(o, "has_more"));
-    snprintf(after, NAME_BYTES_MAX + 1, "%s", more ? text_of(o, "last_id") : "");
+    snprintf(after, NAME_BYTES_MAX + 1, "%s", more ? json_text_of(o, "last_id") : "");
     json_decref(o);
     buf_done(&reply);
     return rc;
@@ -116,14 +105,14 @@ static int list_page(docs_place *at, const char *collection, long long *after, b
             cli_printf("%s%s", *first ? "" : ",", one.data ? one.data : "");
             buf_done(&one);
         } else {
-            cli_printf("%8lld %12lld  %-9s ", number_of(d, "chunks"), number_of(d, "bytes"),
-                       text_of(d, "type"));
-            print_tame(text_of(d, "source"), "");
+            cli_printf("%8lld %12lld  %-9s ", json_integer_of(d, "chunks"), json_integer_of(d, "bytes"),
+                       json_text_of(d, "type"));
+            print_tame(json_text_of(d, "source"), "");
         }
         *first = false;
     }
     *first = false;
-    *after = json_is_true(json_object_get(o, "has_more")) ? number_of(o, "last_id") : 0;
+    *after = json_is_true(json_object_get(o, "has_more")) ? json_integer_of(o, "last_id") : 0;
     json_decref(o);
     buf_done(&reply);
     return rc;
@@ -195,12 +184,12 @@ static void print_answer(const json_t *answer)
 {
     size_t i;
     const json_t *c;
-    print_tame(text_of(answer, "answer"), "");
+    print_tame(json_text_of(answer, "answer"), "");
     json_array_foreach(json_object_get(answer, "citations"), i, c)
     {
         char head[400];
-        snprintf(head, sizeof head, "[%zu] %s:%lld  %s", i + 1, text_of(c, "source"), number_of(c, "line"),
-                 text_of(c, "title"));
+        snprintf(head, sizeof head, "[%zu] %s:%lld  %s", i + 1, json_text_of(c, "source"),
+                 json_integer_of(c, "line"), json_text_of(c, "title"));
         print_tame(head, "  ");
     }
 }
@@ -209,16 +198,16 @@ static void print_results(const json_t *answer)
 {
     size_t i;
     const json_t *r, *list = json_object_get(answer, "results");
-    if (*text_of(answer, "degraded")) cli_say("shoal docs: %s\n", text_of(answer, "degraded"));
+    if (*json_text_of(answer, "degraded")) cli_say("shoal docs: %s\n", json_text_of(answer, "degraded"));
     if (json_array_size(list) == 0) cli_printf("nothing was found\n");
     json_array_foreach(list, i, r)
     {
         char head[400];
-        snprintf(head, sizeof head, "%zu. %s:%lld  %s%s(%.3f)", i + 1, text_of(r, "source"),
-                 number_of(r, "line"), text_of(r, "title"), *text_of(r, "title") ? "  " : "",
+        snprintf(head, sizeof head, "%zu. %s:%lld  %s%s(%.3f)", i + 1, json_text_of(r, "source"),
+                 json_integer_of(r, "line"), json_text_of(r, "title"), *json_text_of(r, "title") ? "  " : "",
                  json_number_value(json_object_get(r, "score")));
         print_tame(head, "");
-        print_tame(text_of(r, "text"), "   ");
+        print_tame(json_text_of(r, "text"), "   ");
     }
 }
 

@@ -16,11 +16,6 @@ static const char *text_of(const json_t *o, const char *key)
     return s && *s ? s : "-";
 }
 
-static double number_of(const json_t *o, const char *key)
-{
-    return json_number_value(json_object_get(o, key));
-}
-
 static void print_labels(const json_t *node)
 {
     size_t i;
@@ -34,7 +29,7 @@ static void print_labels(const json_t *node)
 static void print_measured(const json_t *node, const char *key, int width, int digits, double unit)
 {
     if (json_object_get(node, key))
-        cli_printf(" %*.*f", width, digits, number_of(node, key) / unit);
+        cli_printf(" %*.*f", width, digits, json_number_of(node, key) / unit);
     else
         cli_printf(" %*s", width, "-");
 }
@@ -42,15 +37,15 @@ static void print_measured(const json_t *node, const char *key, int width, int d
 static void print_row(const json_t *node)
 {
     char battery[16] = "-";
-    if (number_of(node, "battery_percent") > 0)
-        snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
+    if (json_number_of(node, "battery_percent") > 0)
+        snprintf(battery, sizeof battery, "%.0f%%%s", json_number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
     cli_printf("%-16s %-8s %-8s %5.0f %-10s %6.1f", text_of(node, "name"),
                json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"),
-               text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
-               number_of(node, "memory_bytes") / GIB);
+               text_of(node, "site"), json_number_of(node, "cores"), text_of(node, "isa"),
+               json_number_of(node, "memory_bytes") / GIB);
     print_measured(node, "memory_free_bytes", 6, 1, GIB);
-    cli_printf(" %6.2f %-9s", number_of(node, "load"), battery);
+    cli_printf(" %6.2f %-9s", json_number_of(node, "load"), battery);
     print_measured(node, "rtt_ms", 6, 2, 1);
     print_measured(node, "silent_s", 7, 1, 1);
     cli_printf("  ");
@@ -84,7 +79,7 @@ static void print_devices(const json_t *nodes)
     {
         if (strcmp(text_of(d, "kind"), "cpu") != 0)
             cli_printf("%s has the device %s with %.1f GiB\n", text_of(n, "name"), text_of(d, "name"),
-                       number_of(d, "memory_bytes") / GIB);
+                       json_number_of(d, "memory_bytes") / GIB);
     }
 }
 
@@ -100,7 +95,7 @@ static void print_copies(const json_t *nodes)
                        "refused %.0f s ago: "
                        "remove the state folder of one of them, and let it join with a token of its own\n",
                        text_of(n, "name"), text_of(n, "from"), text_of(n, "also_from"),
-                       number_of(n, "also_s"));
+                       json_number_of(n, "also_s"));
     }
 }
 

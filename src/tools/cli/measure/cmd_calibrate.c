@@ -14,6 +14,7 @@
 #include "eval/calibrate_report.h"
 #include "eval/eval_ask.h"
 #include "fetch/pull_manifest.h"
+#include "json/json.h"
 
 typedef struct calibrate_options {
     const char *server, *homes, *system, *out, *svg;
@@ -31,17 +32,11 @@ typedef struct cascade {
 
 /* ---- what the server has ------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static const json_t *find_model(const json_t *models, const char *id)
 {
     const json_t *data = json_object_get(models, "data");
     for (size_t i = 0; i < json_array_size(data); i++)
-        if (strcmp(text_of(json_array_get(data, i), "id"), id) == 0) return json_array_get(data, i);
+        if (strcmp(json_text_of(json_array_get(data, i), "id"), id) == 0) return json_array_get(data, i);
     return NULL;
 }
 
@@ -52,8 +47,8 @@ static int no_cascade(const json_t *models, const char *name, const json_t *foun
     buf_puts(&known, "");
     for (size_t i = 0; i < json_array_size(data); i++) {
         const json_t *m = json_array_get(data, i);
-        if (strcmp(text_of(m, "kind"), "cascade") == 0)
-            buf_printf(&known, "%s%s", known.len ? ", " : "", text_of(m, "id"));
+        if (strcmp(json_text_of(m, "kind"), "cascade") == 0)
+            buf_printf(&known, "%s%s", known.len ? ", " : "", json_text_of(m, "id"));
     }
     int rc = err_set(err, SHOAL_EINVALID, "%s is %s; the server's cascades: %s", name,
                      found ? "no cascade, and nothing else has thresholds" : "not known to the server",
@@ -66,7 +61,7 @@ static int take_members(cascade *c, const char *name, shoal_err *err)
 {
     const json_t *found = find_model(c->models, name), *members = json_object_get(found, "members");
     size_t n = json_array_size(members);
-    if (!found || strcmp(text_of(found, "kind"), "cascade") != 0)
+    if (!found || strcmp(json_text_of(found, "kind"), "cascade") != 0)
         return no_cascade(c->models, name, found, err);
     if (n < 2 || n > CASCADE_MEMBERS_MAX)
         return err_set(err, SHOAL_EPROTOCOL, "the server says that %s has %zu members", name, n);
@@ -76,7 +71,7 @@ static int take_members(cascade *c, const char *name, shoal_err *err)
         if (!m->model) return err_set(err, SHOAL_EPROTOCOL, "the server names no member of %s", name);
         snprintf(m->cal.model, sizeof m->cal.model, "%s", m->model);
         snprintf(m->cal.digest, sizeof m->cal.digest, "%s",
-                 text_of(find_model(c->models, m->model), "digest"));
+                 json_text_of(find_model(c->models, m->model), "digest"));
     }
     c->n = n;
     return 0;

@@ -31,12 +31,6 @@ static int load(gateway_config **ret, const char *path, shoal_err *err)
     return rc;
 }
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* ---- list ---------------------------------------------------------------------------------------- */
 
 static void print_route(const config_route *r)
@@ -92,7 +86,7 @@ static void print_price(const json_t *s)
 {
     const json_t *cost = json_object_get(s, "cost"), *j = json_object_get(s, "energy_j");
     if (cost) cli_printf("; costs about %.3g", json_number_value(cost));
-    if (j) cli_printf("; takes about %.3g J (%s)", json_number_value(j), text_of(s, "energy_by"));
+    if (j) cli_printf("; takes about %.3g J (%s)", json_number_value(j), json_text_of(s, "energy_by"));
     cli_printf("\n");
 }
 
@@ -105,13 +99,13 @@ static void print_decision(const json_t *a)
                    !i                           ? "asks"
                    : json_object_get(a, "kind") ? "and"
                                                 : "else",
-                   text_of(s, "model"), text_of(s, "why"));
+                   json_text_of(s, "model"), json_text_of(s, "why"));
         print_price(s);
     }
     if (json_array_size(steps) == 0) cli_printf("  nobody\n");
     for (size_t i = 0; i < json_array_size(skipped); i++)
-        cli_printf("  %-8s %-20s %s\n", "not", text_of(json_array_get(skipped, i), "model"),
-                   text_of(json_array_get(skipped, i), "why"));
+        cli_printf("  %-8s %-20s %s\n", "not", json_text_of(json_array_get(skipped, i), "model"),
+                   json_text_of(json_array_get(skipped, i), "why"));
     if (!json_object_get(a, "kind"))
         cli_printf("  decided in %.3f ms\n", json_number_value(json_object_get(a, "ms")));
 }
