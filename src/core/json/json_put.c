@@ -15,15 +15,21 @@ void json_put_key(buf *out, const char *key)
     buf_puts(out, "\":");
 }
 
+void json_put_open(buf *out, const char *key, char bracket)
+{
+    json_put_key(out, key);
+    buf_putc(out, bracket);
+}
+
 void json_put_text_n(buf *out, const char *key, const char *s, size_t n)
 {
     json_put_key(out, key);
-    json_put_string(out, s, n);
+    json_put_string(out, s ? s : "", n);
 }
 
 void json_put_text(buf *out, const char *key, const char *s)
 {
-    json_put_text_n(out, key, s ? s : "", s ? strlen(s) : 0);
+    json_put_text_n(out, key, s, s ? strlen(s) : 0);
 }
 
 void json_put_filled(buf *out, const char *key, const char *s)
@@ -34,13 +40,12 @@ void json_put_filled(buf *out, const char *key, const char *s)
 void json_put_buf(buf *out, const char *key, const buf *text)
 {
     out->failed |= text->failed;
-    json_put_text_n(out, key, buf_text(text), text->len);
+    json_put_text_n(out, key, text->data, text->len);
 }
 
 void json_put_texts(buf *out, const char *key, const char *const *list, size_t n)
 {
-    json_put_key(out, key);
-    buf_putc(out, '[');
+    json_put_open(out, key, '[');
     for (size_t i = 0; i < n; i++) json_put_text(out, NULL, list[i]);
     buf_putc(out, ']');
 }

@@ -17,8 +17,8 @@
 
 #include "base/buf.h"
 
-void json_put_key(buf *out, const char *key); /* the comma and "key": */
-
+void json_put_key(buf *out, const char *key);                 /* the comma and "key": */
+void json_put_open(buf *out, const char *key, char bracket);  /* the same, and '{' or '[' */
 void json_put_text(buf *out, const char *key, const char *s); /* NULL is "" */
 void json_put_text_n(buf *out, const char *key, const char *s, size_t n);
 void json_put_filled(buf *out, const char *key, const char *s); /* nothing where s is NULL or "" */
