@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/edits.h"
 #include "config/config_schema.h"
 
 /* Where reading is: `path` is the field's, for sentences ("pipelines[0].stages[2].model"). */
@@ -46,28 +47,6 @@ static int wrong_kind(reader *r, const yaml_node *n, yaml_kind wanted)
                      empty ? " (leave the key out instead)" : "");
 }
 
-/* One edit is a letter added, lost or changed, or two neighbours that changed places. */
-static size_t edits(const char *a, const char *b, size_t n_a, size_t n_b)
-{
-    size_t row[3][65] = {{0}};
-    for (size_t k = 0; k <= n_b; k++) row[0][k] = k;
-    for (size_t i = 1; i <= n_a; i++) {
-        size_t *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
-        now[0] = i;
-        for (size_t k = 1; k <= n_b; k++) {
-            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[k - 1]);
-            size_t least = last[k - 1] + (x != y);
-            if (last[k] + 1 < least) least = last[k] + 1;
-            if (now[k - 1] + 1 < least) least = now[k - 1] + 1;
-            bool turned = i > 1 && k > 1 && x == tolower((unsigned char)b[k - 2]) &&
-                          tolower((unsigned char)a[i - 2]) == y;
-            if (turned && before[k - 2] + 1 < least) least = before[k - 2] + 1;
-            now[k] = least;
-        }
-    }
-    return row[n_a % 3][n_b];
-}
-
 static size_t count_words(const char *const *words)
 {
     size_t n = 0;
@@ -75,14 +54,22 @@ static size_t count_words(const char *const *words)
     return n;
 }
 
+/* Letters count as the same in either case. */
+static const char *lowered(char ret[EDITS_LETTERS_MAX + 2], const char *word)
+{
+    size_t n = strnlen(word, EDITS_LETTERS_MAX + 1);
+    for (size_t i = 0; i < n; i++) ret[i] = (char)tolower((unsigned char)word[i]);
+    ret[n] = '\0';
+    return ret;
+}
+
 const char *config_nearest(const char *given, const char *const *words, size_t n_words)
 {
+    char a[EDITS_LETTERS_MAX + 2], b[EDITS_LETTERS_MAX + 2];
     const char *best = NULL;
     size_t n = strlen(given), least = n < 4 ? 1 : 1 + n / 4;
-    for (size_t i = 0; n <= 64 && i < n_words; i++) {
-        size_t n_word = strlen(words[i]);
-        if (n_word > 64) continue;
-        size_t d = edits(given, words[i], n, n_word);
+    for (size_t i = 0; i < n_words; i++) {
+        size_t d = edits(lowered(a, given), lowered(b, words[i]), least);
         if (d > least || (best && d == least)) continue;
         best = words[i];
         least = d;
