@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/utf8.h"
 
 static const struct {
@@ -159,8 +160,7 @@ static void put_segment(buf *out, const caption *c, size_t id)
     buf_printf(out, "%s{\"id\":%zu,\"seek\":%" PRId64, id ? "," : "", id, c->seek);
     put_seconds(out, "start", c->start_ms);
     put_seconds(out, "end", c->end_ms);
-    buf_puts(out, ",\"text\":");
-    json_put_string(out, c->text, c->len);
+    json_put_text_n(out, "text", c->text, c->len);
     buf_puts(out, ",\"tokens\":[");
     for (size_t i = 0; i < c->n_ids; i++) buf_printf(out, "%s%" PRIu32, i ? "," : "", c->ids[i]);
     buf_putc(out, ']');
@@ -179,8 +179,7 @@ static void put_verbose(buf *out, const transcript *t, const char *text, size_t 
     else
         buf_puts(out, "null");
     put_seconds(out, "duration", t->duration_ms);
-    buf_puts(out, ",\"text\":");
-    json_put_string(out, text, n);
+    json_put_text_n(out, "text", text, n);
     buf_puts(out, ",\"segments\":[");
     for (size_t i = 0; i < t->n_segments; i++) put_segment(out, &t->segments[i], i);
     buf_putc(out, ']');
