@@ -3,14 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "control/placement/placer.h"
-
-static void control_show_put_text(buf *out, const char *key, const char *s)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, s ? s : "", s ? strlen(s) : 0);
-}
 
 static const char *truth(bool b)
 {
@@ -20,9 +14,8 @@ static const char *truth(bool b)
 static void control_show_put_node(buf *out, const node *n)
 {
     buf_putc(out, '{');
-    control_show_put_text(out, "name", n->name);
-    buf_putc(out, ',');
-    control_show_put_text(out, "site", n->site);
+    json_put_text(out, "name", n->name);
+    json_put_text(out, "site", n->site);
     buf_printf(out,
                ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.17g,\"multiplies_per_s\":%.17g,"
                "\"load\":%.17g,\"rtt_ms\":%.17g,\"on_battery\":%s,\"battery_percent\":%u,\"drains\":%s,"
@@ -30,10 +23,7 @@ static void control_show_put_node(buf *out, const node *n)
                n->n_cores, (unsigned long long)n->memory_bytes, n->bytes_per_s, n->multiplies_per_s,
                n->load_1m, n->rtt_ms, truth(n->on_battery), n->battery_percent, truth(n->draining),
                truth(n->is_gateway));
-    for (size_t i = 0; i < n->n_labels; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, n->labels[i], strlen(n->labels[i]));
-    }
+    for (size_t i = 0; i < n->n_labels; i++) json_put_text(out, NULL, n->labels[i]);
     buf_putc(out, ']');
     node_put_devices(out, n, false);
     buf_putc(out, '}');
@@ -42,9 +32,8 @@ static void control_show_put_node(buf *out, const node *n)
 static void put_assignment(buf *out, const placer *p, const placer_assignment *s)
 {
     buf_putc(out, '{');
-    control_show_put_text(out, "model", p->o.models[s->model].spec.model);
-    buf_putc(out, ',');
-    control_show_put_text(out, "node", s->node);
+    json_put_text(out, "model", p->o.models[s->model].spec.model);
+    json_put_text(out, "node", s->node);
     buf_printf(out, ",\"standby\":%s", truth(s->standby));
     if (s->end > 0) buf_printf(out, ",\"first_layer\":%zu,\"end_layer\":%zu", s->first, s->end);
     buf_putc(out, '}');
@@ -54,14 +43,11 @@ static void control_show_put_model(buf *out, const placer *p, size_t i, const ch
 {
     size_t n = placer_failed_nodes(p, i, control_now_ns(p->g), failed);
     buf_putc(out, '{');
-    control_show_put_text(out, "model", p->o.models[i].spec.model);
+    json_put_text(out, "model", p->o.models[i].spec.model);
     buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",
                truth(placer_travels(p, i)), truth(placer_stage_waits(p, i)),
                truth(placer_stage_is_idle(p, i)), truth(p->settling));
-    for (size_t k = 0; k < n; k++) {
-        if (k) buf_putc(out, ',');
-        json_put_string(out, failed[k], strlen(failed[k]));
-    }
+    for (size_t k = 0; k < n; k++) json_put_text(out, NULL, failed[k]);
     buf_puts(out, "]}");
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/utf8.h"
 #include "transfer/artifact.h"
 #include "wire/address.h"
@@ -250,29 +251,20 @@ int member_table_hear(member_table *r, member_entry *e, const uint8_t *bytes, si
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
 
-static void member_table_put_text(buf *out, const char *key, const char *value)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, value, strlen(value));
-}
-
 /* Speeds may have been measured since the facts were said. */
 static void member_table_put_facts(buf *out, const Shoal__V1__NodeFacts *f, const Shoal__V1__NodeLoad *l)
 {
     double bytes_per_s = l && l->bytes_per_s > 0 ? l->bytes_per_s : f->bytes_per_s;
     double multiplies_per_s = l && l->multiplies_per_s > 0 ? l->multiplies_per_s : f->multiplies_per_s;
-    member_table_put_text(out, "version", f->version);
-    member_table_put_text(out, "site", f->site);
-    member_table_put_text(out, "isa", f->isa);
-    member_table_put_text(out, "address", f->address);
+    json_put_text(out, "version", f->version);
+    json_put_text(out, "site", f->site);
+    json_put_text(out, "isa", f->isa);
+    json_put_text(out, "address", f->address);
     buf_printf(
         out,
         ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g,\"labels\":[",
         f->n_cores, (unsigned long long)f->memory_bytes, bytes_per_s, multiplies_per_s);
-    for (size_t i = 0; i < f->n_labels; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, f->labels[i], strlen(f->labels[i]));
-    }
+    for (size_t i = 0; i < f->n_labels; i++) json_put_text(out, NULL, f->labels[i]);
     buf_putc(out, ']');
     node_device devices[NODE_DEVICES_MAX];
     const node n = {
@@ -294,11 +286,11 @@ static void put_replicas(buf *out, const Shoal__V1__Replicas *all)
     buf_puts(out, ",\"replicas\":[");
     for (size_t i = 0; i < all->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = all->replicas[i];
-        buf_puts(out, i ? ",{\"id\":" : "{\"id\":");
-        json_put_string(out, r->id, strlen(r->id));
-        member_table_put_text(out, "model", r->model);
-        member_table_put_text(out, "state", r->state);
-        member_table_put_text(out, "reason", r->reason);
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "id", r->id);
+        json_put_text(out, "model", r->model);
+        json_put_text(out, "state", r->state);
+        json_put_text(out, "reason", r->reason);
         buf_putc(out, '}');
     }
     buf_putc(out, ']');
@@ -311,16 +303,16 @@ static double seconds(uint64_t now_ns, uint64_t then_ns)
 
 void member_table_put_entry(const member_entry *e, uint64_t now_ns, buf *out)
 {
-    buf_puts(out, "{\"name\":");
-    json_put_string(out, e->name, strlen(e->name));
-    member_table_put_text(out, "role", role_name(e->role));
+    buf_putc(out, '{');
+    json_put_text(out, "name", e->name);
+    json_put_text(out, "role", role_name(e->role));
     buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f", seconds(now_ns, e->since_ns),
                seconds(now_ns, e->heard_ns), e->rtt_ms);
     buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
     buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
     if (e->twice_ns) {
-        member_table_put_text(out, "from", e->from);
-        member_table_put_text(out, "also_from", e->twice_from);
+        json_put_text(out, "from", e->from);
+        json_put_text(out, "also_from", e->twice_from);
         buf_printf(out, ",\"also_s\":%.3f", seconds(now_ns, e->twice_ns));
     }
     if (e->facts) member_table_put_facts(out, e->facts, e->load);

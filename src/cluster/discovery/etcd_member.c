@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "cluster/connector.h"
@@ -224,23 +225,15 @@ int etcd_member_read_node(etcd_node *ret, json_t **ret_root, const uint8_t *valu
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
-/* Behind another field. What is empty is left out. */
-static void put_text(buf *out, const char *key, const char *value)
-{
-    if (!value || !*value) return;
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, value, strlen(value));
-}
-
 void etcd_member_put_replica(buf *out, const etcd_replica *r)
 {
     buf_printf(out, "{\"generation\":%llu", (unsigned long long)r->generation);
-    put_text(out, "model", r->model);
-    put_text(out, "address", r->address);
-    put_text(out, "machine", r->machine);
-    put_text(out, "state", replica_state_name(r->state));
-    put_text(out, "reason", r->reason);
-    put_text(out, "node", r->node);
+    json_put_filled(out, "model", r->model);
+    json_put_filled(out, "address", r->address);
+    json_put_filled(out, "machine", r->machine);
+    json_put_filled(out, "state", replica_state_name(r->state));
+    json_put_filled(out, "reason", r->reason);
+    json_put_filled(out, "node", r->node);
     if (r->standby) buf_puts(out, ",\"standby\":true");
     buf_putc(out, '}');
 }
@@ -249,11 +242,11 @@ void etcd_member_put_node(buf *out, const node *n, const char *instance)
 {
     buf_printf(out, "{\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g",
                n->n_cores, (unsigned long long)n->memory_bytes, n->bytes_per_s, n->multiplies_per_s);
-    put_text(out, "instance", instance);
-    put_text(out, "site", n->site);
-    put_text(out, "address", n->address);
-    put_text(out, "isa", n->isa);
-    put_text(out, "group", n->group);
+    json_put_filled(out, "instance", instance);
+    json_put_filled(out, "site", n->site);
+    json_put_filled(out, "address", n->address);
+    json_put_filled(out, "isa", n->isa);
+    json_put_filled(out, "group", n->group);
     if (n->memory_free_bytes)
         buf_printf(out, ",\"memory_free_bytes\":%llu", (unsigned long long)n->memory_free_bytes);
     if (n->load_1m > 0) buf_printf(out, ",\"load\":%.6g", n->load_1m);
@@ -262,10 +255,7 @@ void etcd_member_put_node(buf *out, const node *n, const char *instance)
     if (n->draining) buf_puts(out, ",\"draining\":true");
     if (n->epoch) buf_printf(out, ",\"epoch\":%llu", (unsigned long long)n->epoch);
     buf_puts(out, ",\"labels\":[");
-    for (size_t i = 0; i < n->n_labels; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, n->labels[i], strlen(n->labels[i]));
-    }
+    for (size_t i = 0; i < n->n_labels; i++) json_put_text(out, NULL, n->labels[i]);
     buf_putc(out, ']');
     if (n->n_devices) node_put_devices(out, n, false);
     buf_putc(out, '}');

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "json/json.h"
 #include "kinds/model_kind.h"
+#include "json/json_put.h"
 #include "base/sha256.h"
 
 enum { STATE_MAX = 65536 };
@@ -90,10 +91,9 @@ static int is_wanted(const pull_target *t, const char *path, pull_result *ret, b
 static int write_state(const fetching *x, shoal_err *err)
 {
     buf text = {0};
-    buf_puts(&text, "{\"url\":");
-    json_put_string(&text, x->t->url, strlen(x->t->url));
-    buf_puts(&text, ",\"etag\":");
-    json_put_string(&text, x->etag, strlen(x->etag));
+    buf_putc(&text, '{');
+    json_put_text(&text, "url", x->t->url);
+    json_put_text(&text, "etag", x->etag);
     buf_printf(&text, ",\"sha256\":\"%s\"}\n", x->t->sha256);
     int rc = file_replace(x->state, &text, err);
     buf_done(&text);

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "json/json_put.h"
 
 enum { SHELF_MAX = 4 << 20, SAME_NAMES_MAX = 100 };
 
@@ -273,13 +274,10 @@ int pull_manifest_note_folder(const char *folder, const char *source, const char
 {
     buf text = {0}, path = {0};
     buf_printf(&path, "%s/" FOLDER_NOTE, folder);
-    buf_puts(&text, "{\"source\":");
-    json_put_string(&text, source, strlen(source));
+    buf_putc(&text, '{');
+    json_put_text(&text, "source", source);
     buf_puts(&text, ",\"files\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (i) buf_putc(&text, ',');
-        json_put_string(&text, files[i], strlen(files[i]));
-    }
+    for (size_t i = 0; i < n; i++) json_put_text(&text, NULL, files[i]);
     buf_puts(&text, "]}\n");
     int rc = path.failed ? err_nomem(err) : file_replace(path.data, &text, err);
     buf_done(&text);

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "logging/sanitise.h"
 #include "fetch/pull_plan.h"
 
@@ -80,8 +80,8 @@ static void plain_line(pull_meter *m, const char *how)
 static void event_line(pull_meter *m)
 {
     buf line = {0};
-    buf_puts(&line, "{\"file\":");
-    json_put_string(&line, m->name, strlen(m->name));
+    buf_putc(&line, '{');
+    json_put_text(&line, "file", m->name);
     if (m->sha256 && *m->sha256) buf_printf(&line, ",\"sha256\":\"%.64s\"", m->sha256);
     if (m->has_total) buf_printf(&line, ",\"total\":%llu", (unsigned long long)m->total);
     buf_printf(&line, ",\"completed\":%llu}\n", (unsigned long long)m->at);

@@ -8,7 +8,6 @@
 
 #include "json/json.h"
 #include "logging/sanitise.h"
-#include "logging/tame.h"
 
 /* ---- summing up ------------------------------------------------------------------------------------- */
 
