@@ -7,6 +7,7 @@
 
 #include "messages/query.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "logging/log.h"
 #include "answers/provenance.h"
 #include "request/gateway_state.h"
@@ -30,10 +31,9 @@ static bool is_told(const metrics *m, size_t i, const char *const *l)
 static void put_name(buf *out, const metrics *m, const char *const *l)
 {
     double n = 0, misses = 0;
-    buf_puts(out, out->data[out->len - 1] == '[' ? "{\"of\":" : ",{\"of\":");
-    json_put_string(out, l[0], strlen(l[0]));
-    buf_puts(out, ",\"name\":");
-    json_put_string(out, l[1], strlen(l[1]));
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "of", l[0]);
+    json_put_text(out, "name", l[1]);
     for (int i = 0; i < N_RESULTS; i++) {
         double v = metrics_get(m, METRIC_CACHE, l[0], l[1], RESULTS[i]);
         buf_printf(out, ",\"%s\":%.0f", RESULTS[i], v);

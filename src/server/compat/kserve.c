@@ -9,6 +9,7 @@
 #include "dialects/kserve.h"
 #include "messages/query.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "ingress/redispatch.h"
@@ -161,8 +162,8 @@ static void put_empty(kserve_job *j)
 static void put_broken(kserve_job *j)
 {
     event_begin(&j->out, EVENT_ERROR, NULL);
-    buf_puts(&j->out, "{\"error\":");
-    json_put_string(&j->out, j->broken, strlen(j->broken));
+    buf_putc(&j->out, '{');
+    json_put_text(&j->out, "error", j->broken);
     buf_putc(&j->out, '}');
     event_end(&j->out);
     request_stream_write(j->redispatch.rq, &j->out);
@@ -283,12 +284,6 @@ static int await_model(kserve_job *j, const Shoal__V1__ModelInfo *info, api_erro
 
 /* ---- the server ---------------------------------------------------------------------------------- */
 
-static void put_str(buf *out, const char *key, const char *s)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, s, strlen(s));
-}
-
 static void reply_text(gateway_request *rq, int status, const char *json)
 {
     request_json(rq, status, &(buf){.data = (char *)json, .len = strlen(json)});
@@ -312,7 +307,7 @@ static void tell_ready(gateway_request *rq, const char *name, bool ready)
     buf out = {0};
     buf_putc(&out, '{');
     if (name) {
-        put_str(&out, "name", name);
+        json_put_text(&out, "name", name);
         buf_putc(&out, ',');
     }
     buf_printf(&out, "\"ready\":%s}", ready ? "true" : "false");
@@ -345,7 +340,7 @@ static void put_metadata(buf *out, const kserve_job *j, const Shoal__V1__ModelIn
     kserve_face f = {0};
     (void)kserve_face_of(info, &f); /* what is not served in tensors has none */
     buf_putc(out, '{');
-    put_str(out, "name", j->model);
+    json_put_text(out, "name", j->model);
     buf_puts(out, ",\"versions\":[");
     if (info && *info->version) json_put_string(out, info->version, strlen(info->version));
     buf_puts(out, "],\"platform\":\"shoal\"");
@@ -489,14 +484,13 @@ static int put_index(buf *out, kserve_job *j, const json_t *ours, api_error *e)
         if (j->only_ready && !ready) continue;
         buf_puts(out, first ? "{" : ",{");
         first = false;
-        put_str(out, "name", json_text_of(m, "id"));
-        buf_putc(out, ',');
-        put_str(out, "version", json_text_of(m, "version"));
+        json_put_text(out, "name", json_text_of(m, "id"));
+        json_put_text(out, "version", json_text_of(m, "version"));
         buf_printf(out, ",\"state\":\"%s\",", state_of(m));
-        put_str(out, "reason",
-                ready                        ? ""
-                : *json_text_of(m, "reason") ? json_text_of(m, "reason")
-                                             : json_text_of(m, "state"));
+        json_put_text(out, "reason",
+                      ready                        ? ""
+                      : *json_text_of(m, "reason") ? json_text_of(m, "reason")
+                                                   : json_text_of(m, "state"));
         buf_putc(out, '}');
     }
     buf_putc(out, ']');
@@ -546,8 +540,8 @@ static void order(gateway_request *rq, const char *path)
         return;
     }
     buf *body = &j->redispatch.body;
-    buf_puts(body, "{\"model\":");
-    json_put_string(body, j->model, strlen(j->model));
+    buf_putc(body, '{');
+    json_put_text(body, "model", j->model);
     buf_putc(body, '}');
     if (body->failed) {
         api_error_nomem(&e);

@@ -8,6 +8,7 @@
 #include "messages/fields.h"
 #include "dialects/kserve.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "compat/kserve.h"
 #include "request/admission.h"
 #include "request/endpoint.h"
@@ -37,12 +38,6 @@ static void answer(gateway_request *rq, int rc, buf *out, const api_error *e)
     else
         request_error(rq, e);
     buf_done(out);
-}
-
-static void put_str(buf *out, const char *key, const char *s)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, s, strlen(s));
 }
 
 /* ---- configuration ------------------------------------------------------------------------------- */
@@ -75,7 +70,7 @@ static void put_config(buf *out, const gateway_request *rq, const named *m)
     kserve_face f = {0};
     (void)kserve_face_of(m->info, &f); /* what is not served in tensors has none */
     buf_putc(out, '{');
-    put_str(out, "name", m->model);
+    json_put_text(out, "name", m->model);
     buf_puts(
         out,
         ",\"platform\":\"shoal\",\"backend\":\"shoal\",\"version_policy\":{\"latest\":{\"num_versions\":1}},"
@@ -83,7 +78,7 @@ static void put_config(buf *out, const gateway_request *rq, const named *m)
     put_tensors(out, "input", f.in, f.n_in);
     put_tensors(out, "output", f.out, f.n_out);
     buf_puts(out, ",\"instance_group\":[{");
-    put_str(out, "name", m->model);
+    json_put_text(out, "name", m->model);
     buf_printf(out, ",\"kind\":\"KIND_CPU\",\"count\":%zu}],\"model_transaction_policy\":{\"decoupled\":%s}}",
                count_replicas(rq, m->served), kserve_streams(m->info) ? "true" : "false");
 }
@@ -130,9 +125,8 @@ static void put_model_stats(buf *out, const metrics *m, const char *name, const 
     uint64_t hits = (uint64_t)metrics_get(m, METRIC_CACHE, "model", model, "hit");
     uint64_t misses = (uint64_t)metrics_get(m, METRIC_CACHE, "model", model, "miss");
     buf_putc(out, '{');
-    put_str(out, "name", name);
-    buf_putc(out, ',');
-    put_str(out, "version", version);
+    json_put_text(out, "name", name);
+    json_put_text(out, "version", version);
     buf_printf(out, ",\"last_inference\":%.0f,\"inference_count\":%llu,\"execution_count\":%llu",
                metrics_get(m, METRIC_LAST_CALL, model, NULL, NULL) * 1000, (unsigned long long)n,
                (unsigned long long)n);

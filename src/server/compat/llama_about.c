@@ -8,6 +8,7 @@
 #include "dialects/llama.h"
 #include "messages/query.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "compat/llama.h"
 #include "compat/llama_impl.h"
 #include "request/admission.h"
@@ -21,12 +22,6 @@ enum { TOKENS_MAX = 1 << 20 };
 static void fail(gateway_request *rq, const api_error *e)
 {
     request_error(rq, e);
-}
-
-static void put_str(buf *out, const char *key, const char *s)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, s ? s : "", s ? strlen(s) : 0);
 }
 
 /* ---- whom a request means ------------------------------------------------------------------------ */
@@ -355,7 +350,7 @@ static void put_slot(buf *out, size_t id, const replica *r, bool busy)
 {
     buf_printf(out, "%s{\"id\":%zu,\"id_task\":-1,\"n_ctx\":%u,\"speculative\":false,\"is_processing\":%s",
                id ? "," : "", id, r->info->n_ctx, busy ? "true" : "false");
-    put_str(out, "replica", r->id);
+    json_put_text(out, "replica", r->id);
     buf_putc(out, '}');
 }
 
@@ -409,11 +404,11 @@ static void on_described(void *user, const call_result *r, const Shoal__V1__Mode
                m->n_ctx);
     llama_put_defaults(&out, m);
     buf_printf(&out, "},\"total_slots\":%zu", count_all(j->rq, j->model).n);
-    put_str(&out, "model_alias", request_shown_model(j->rq, j->model));
-    put_str(&out, "model_path", m->name);
-    put_str(&out, "chat_template", m->chat_template);
-    put_str(&out, "bos_token", m->bos_token);
-    put_str(&out, "eos_token", m->eos_token);
+    json_put_text(&out, "model_alias", request_shown_model(j->rq, j->model));
+    json_put_text(&out, "model_path", m->name);
+    json_put_text(&out, "chat_template", m->chat_template);
+    json_put_text(&out, "bos_token", m->bos_token);
+    json_put_text(&out, "eos_token", m->eos_token);
     buf_puts(&out, ",\"modalities\":{\"vision\":false,\"audio\":false},\"build_info\":\"shoal-" SHOAL_VERSION
                    "\",\"is_sleeping\":false}");
     reply(j, &out);

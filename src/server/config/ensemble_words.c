@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 
 static void put_cascade(buf *why, const config_ensemble *e, size_t i)
 {
@@ -84,10 +85,9 @@ static void put_step(buf *out, const config_ensemble *e, size_t i)
     buf why = {0};
     put_why(&why, e, i);
     out->failed |= why.failed;
-    buf_puts(out, "{\"route\":");
-    json_put_string(out, e->name, strlen(e->name));
-    buf_puts(out, ",\"model\":");
-    json_put_string(out, e->members[i].model, strlen(e->members[i].model));
+    buf_putc(out, '{');
+    json_put_text(out, "route", e->name);
+    json_put_text(out, "model", e->members[i].model);
     buf_puts(out, ",\"reason\":\"member\",\"why\":");
     json_put_string(out, why.data ? why.data : "", why.len);
     buf_putc(out, '}');
@@ -101,8 +101,8 @@ void ensemble_words_put(buf *out, const config_ensemble *e)
         ENSEMBLE_KIND_TABLE(KIND_WORD)
 #undef KIND_WORD
     };
-    buf_puts(out, "{\"route\":");
-    json_put_string(out, e->name, strlen(e->name));
+    buf_putc(out, '{');
+    json_put_text(out, "route", e->name);
     buf_printf(out, ",\"kind\":\"%s\",\"steps\":[", KINDS[e->kind]);
     for (size_t i = 0; i < e->n_members; i++) {
         if (i) buf_putc(out, ',');

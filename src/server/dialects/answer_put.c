@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "messages/event.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/number.h"
 #include "dialects/answer_impl.h"
 #include "dialects/llama.h"
@@ -56,8 +57,7 @@ static void put_head(buf *out, const answer_form *f, const char *object)
     buf_puts(out, object);
     buf_puts(out, "\",\"created\":");
     number_put_i64(out, f->created);
-    buf_puts(out, ",\"model\":");
-    json_put_string(out, f->model, strlen(f->model));
+    json_put_text(out, "model", f->model);
     buf_puts(out, ",\"system_fingerprint\":\"");
     buf_puts(out, f->fingerprint);
     buf_puts(out, "\",\"choices\":[");
@@ -92,12 +92,6 @@ static void put_usage(buf *out, const gen_answer *a)
     buf_putc(out, '}');
 }
 
-static void put_buf_string(buf *out, const buf *b)
-{
-    out->failed |= b->failed;
-    json_put_string(out, b->data ? b->data : "", b->len);
-}
-
 void answer_call_id(char ret[ANSWER_CALL_ID_BYTES], const answer_form *f, size_t k, size_t index)
 {
     uint64_t x = rng_mix(f->salt + (uint64_t)k * ANSWER_CALLS_MAX + index);
@@ -117,9 +111,8 @@ static void put_call_id(buf *out, const answer_form *f, size_t k, size_t index)
 static void put_function_call(buf *out, const gen_call *call)
 {
     buf_puts(out, ",\"function_call\":{\"name\":");
-    put_buf_string(out, &call->name);
-    buf_puts(out, ",\"arguments\":");
-    put_buf_string(out, &call->arguments);
+    json_put_buf(out, NULL, &call->name);
+    json_put_buf(out, "arguments", &call->arguments);
     buf_putc(out, '}');
 }
 
@@ -131,9 +124,8 @@ static void put_calls(buf *out, const answer_form *f, const gen_choice *c, size_
         buf_puts(out, i ? ",{" : "{");
         put_call_id(out, f, k, i);
         buf_puts(out, ",\"function\":{\"name\":");
-        put_buf_string(out, &c->calls[i].name);
-        buf_puts(out, ",\"arguments\":");
-        put_buf_string(out, &c->calls[i].arguments);
+        json_put_buf(out, NULL, &c->calls[i].name);
+        json_put_buf(out, "arguments", &c->calls[i].arguments);
         buf_puts(out, "}}");
     }
     buf_putc(out, ']');
@@ -142,7 +134,7 @@ static void put_calls(buf *out, const answer_form *f, const gen_choice *c, size_
 void answer_put_kept(buf *out, const answer_form *f, const gen_choice *c, size_t k)
 {
     buf_puts(out, "{\"role\":\"assistant\",\"content\":");
-    put_buf_string(out, &c->text);
+    json_put_buf(out, NULL, &c->text);
     put_calls(out, f, c, k);
     buf_putc(out, '}');
 }
@@ -156,18 +148,15 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
 {
     buf_printf(out, "%s{\"index\":%zu,", k ? "," : "", k);
     if (!f->chat) {
-        buf_puts(out, "\"text\":");
-        put_buf_string(out, &c->text);
+        json_put_buf(out, "text", &c->text);
     } else {
         buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
         if (c->text.len == 0 && !c->text.failed && c->n_calls > 0)
             buf_puts(out, "null");
         else
-            put_buf_string(out, &c->text);
-        if (c->reasoning.len > 0 || c->reasoning.failed) {
-            buf_puts(out, ",\"reasoning_content\":");
-            put_buf_string(out, &c->reasoning);
-        }
+            json_put_buf(out, NULL, &c->text);
+        if (c->reasoning.len > 0 || c->reasoning.failed)
+            json_put_buf(out, "reasoning_content", &c->reasoning);
         if (f->functions && c->n_calls > 0)
             put_function_call(out, &c->calls[0]);
         else
@@ -190,7 +179,7 @@ static void put_texts(buf *out, const answer_form *f, const gen_answer *a)
     buf_puts(out, ",\"data\":[");
     for (size_t k = 0; k < a->n; k++) {
         buf_printf(out, "%s{\"index\":%zu,\"text\":", k ? "," : "", k);
-        put_buf_string(out, &a->choices[k].text);
+        json_put_buf(out, NULL, &a->choices[k].text);
         buf_printf(out, ",\"finish_reason\":\"%s\"}", a->choices[k].finish);
     }
     buf_puts(out, "],");
@@ -316,12 +305,10 @@ static void put_function_chunk(buf *out, const answer_form *f, size_t k, const c
     chunk_begin(out, f, k);
     buf_puts(out, "\"delta\":{\"function_call\":{");
     if (name) {
-        buf_puts(out, "\"name\":");
-        json_put_string(out, name, strlen(name));
+        json_put_text(out, "name", name);
         buf_putc(out, ',');
     }
-    buf_puts(out, "\"arguments\":");
-    json_put_string(out, arguments, n);
+    json_put_text_n(out, "arguments", arguments, n);
     buf_puts(out, "}}");
     chunk_end(out, f, NULL, NULL);
 }

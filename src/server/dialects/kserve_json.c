@@ -8,6 +8,7 @@
 #include "messages/fields.h"
 #include "dialects/kserve.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/utf8.h"
 
 /* ---- data in ------------------------------------------------------------------------------------- */
@@ -253,8 +254,8 @@ void kserve_put_data(buf *out, const kserve_tensor *t)
 
 static void put_output(buf *out, buf *tail, const kserve_tensor *t, bool binary)
 {
-    buf_puts(out, "{\"name\":");
-    json_put_string(out, t->name, strlen(t->name));
+    buf_putc(out, '{');
+    json_put_text(out, "name", t->name);
     buf_printf(out, ",\"datatype\":\"%s\",\"shape\":[", kserve_type_name(t->type));
     for (size_t i = 0; i < t->n_dims; i++) buf_printf(out, "%s%lld", i ? "," : "", (long long)t->shape[i]);
     buf_putc(out, ']');
@@ -291,14 +292,10 @@ int kserve_put_answer(buf *out, buf *tail, const kserve_ask *a, const kserve_ten
 {
     size_t n = a->outputs ? json_array_size(a->outputs) : t->n;
     int rc = 0;
-    buf_puts(out, "{\"model_name\":");
-    json_put_string(out, model, strlen(model));
-    buf_puts(out, ",\"model_version\":");
-    json_put_string(out, version, strlen(version));
-    if (a->id) {
-        buf_puts(out, ",\"id\":");
-        json_put_string(out, a->id, strlen(a->id));
-    }
+    buf_putc(out, '{');
+    json_put_text(out, "model_name", model);
+    json_put_text(out, "model_version", version);
+    if (a->id) json_put_text(out, "id", a->id);
     buf_puts(out, ",\"outputs\":[");
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (i) buf_putc(out, ',');

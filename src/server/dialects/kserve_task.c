@@ -20,6 +20,7 @@
 #include "messages/fields.h"
 #include "dialects/kserve.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/utf8.h"
 #include "tasks/task.h"
 
@@ -660,8 +661,8 @@ int kserve_ask_ours(const kserve_tensors *in, const json_t *params, const char *
         return api_error_bad(e, "model", "%.64s does \"%.16s\", which is not served in tensors", model,
                              info->task);
     *ret_path = task_endpoint_of(row->task)->path;
-    buf_puts(ret_body, "{\"model\":");
-    json_put_string(ret_body, model, strlen(model));
+    buf_putc(ret_body, '{');
+    json_put_text(ret_body, "model", model);
     int rc = put_params(ret_body, row, params, in, e);
     if (rc == 0) rc = row->put(ret_body, in, info, e);
     if (rc == 0) rc = check_names(row, in, e);

@@ -7,14 +7,9 @@
 #include "messages/fields.h"
 #include "dialects/llama.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/number.h"
 #include "base/utf8.h"
-
-static void put_str(buf *out, const char *key, const char *s, size_t n)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, s ? s : "", n);
-}
 
 static void put_bytes(buf *out, const uint8_t *s, size_t n)
 {
@@ -73,10 +68,7 @@ void llama_close(gen_choice *c, const Shoal__V1__Done *d)
 static void put_stops(buf *out, const gen_spec *s)
 {
     buf_puts(out, ",\"stop\":[");
-    for (size_t i = 0; i < s->n_stop; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, s->stop[i], strlen(s->stop[i]));
-    }
+    for (size_t i = 0; i < s->n_stop; i++) json_put_text(out, NULL, s->stop[i]);
     buf_puts(out, "],\"logit_bias\":[");
     for (size_t i = 0; i < s->sampling.n_bias; i++)
         buf_printf(out, "%s{\"bias\":%g,\"token\":%d}", i ? "," : "", (double)s->sampling.bias[i]->bias,
@@ -169,7 +161,7 @@ static void put_stop(buf *out, const llama_form *form, const gen_choice *c)
                limit  ? "limit"
                : word ? "word"
                       : "eos");
-    put_str(out, "stopping_word", which, strlen(which));
+    json_put_text_n(out, "stopping_word", which, strlen(which));
 }
 
 /* The last object of choice k; in a stream its text and tokens have been told. */
@@ -180,11 +172,11 @@ static void put_all(buf *out, const answer_form *f, const gen_answer *a, size_t 
     bool told = form->spec->stream;
     out->failed |= c->text.failed || c->ids.failed || c->logprobs[0].failed;
     buf_printf(out, "{\"index\":%zu", k);
-    put_str(out, "content", c->text.data, told ? 0 : c->text.len);
+    json_put_text_n(out, "content", c->text.data, told ? 0 : c->text.len);
     put_ids(out, (const int32_t *)(const void *)c->ids.data,
             told || !form->return_tokens ? 0 : c->ids.len / sizeof(int32_t));
     buf_puts(out, ",\"id_slot\":-1,\"stop\":true");
-    put_str(out, "model", f->model, strlen(f->model));
+    json_put_text_n(out, "model", f->model, strlen(f->model));
     buf_printf(out, ",\"tokens_predicted\":%u,\"tokens_evaluated\":%u,\"generation_settings\":",
                c->figures.n_generated, c->figures.n_prompt);
     llama_put_settings(out, form);
@@ -260,7 +252,7 @@ static void put_event(buf *out, const answer_form *f, const gen_choice *c, size_
                           .n_generated = (uint32_t)(c->ids.len / sizeof(int32_t))};
     event_begin(out, EVENT_DATA, NULL);
     buf_printf(out, "{\"index\":%zu", k);
-    put_str(out, "content", text, n);
+    json_put_text_n(out, "content", text, n);
     put_ids(out, ids, n_ids);
     buf_printf(out, ",\"stop\":false,\"id_slot\":-1,\"tokens_predicted\":%u,\"tokens_evaluated\":%u",
                so_far.n_generated, so_far.n_prompt);

@@ -4,18 +4,8 @@
 #include <time.h>
 
 #include "messages/fields.h"
+#include "json/json_put.h"
 #include "dialects/ollama.h"
-
-static void put_text(buf *out, const char *key, const char *s, size_t n)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, s ? s : "", n);
-}
-
-static void put_str(buf *out, const char *key, const char *s)
-{
-    put_text(out, key, s, s ? strlen(s) : 0);
-}
 
 static void put_time(buf *out, const char *key, int64_t unix_us)
 {
@@ -167,8 +157,8 @@ static void put_calls(buf *out, const ollama_run *run)
 
 static void put_head(buf *out, const ollama_ask *a, const ollama_times *t)
 {
-    buf_puts(out, "{\"model\":");
-    json_put_string(out, a->shown, strlen(a->shown));
+    buf_putc(out, '{');
+    json_put_text(out, "model", a->shown);
     put_time(out, "created_at", t->unix_us);
 }
 
@@ -176,12 +166,12 @@ static void put_head(buf *out, const ollama_ask *a, const ollama_times *t)
 static void put_said(buf *out, const ollama_ask *a, ollama_run *run, bool last)
 {
     if (a->kind == OLLAMA_GENERATE) {
-        put_text(out, "response", run->text.data, run->text.len);
-        if (run->thinking.len) put_text(out, "thinking", run->thinking.data, run->thinking.len);
+        json_put_buf(out, "response", &run->text);
+        if (run->thinking.len) json_put_buf(out, "thinking", &run->thinking);
     } else {
         buf_puts(out, ",\"message\":{\"role\":\"assistant\"");
-        put_text(out, "content", run->text.data, run->text.len);
-        if (run->thinking.len) put_text(out, "thinking", run->thinking.data, run->thinking.len);
+        json_put_buf(out, "content", &run->text);
+        if (run->thinking.len) json_put_buf(out, "thinking", &run->thinking);
         if (last && run->n_calls) put_calls(out, run);
         buf_putc(out, '}');
     }
@@ -222,8 +212,8 @@ static void put_no_vectors(buf *out, const ollama_ask *a, const ollama_times *t)
         buf_puts(out, "{\"embedding\":[]}");
         return;
     }
-    buf_puts(out, "{\"model\":");
-    json_put_string(out, a->shown, strlen(a->shown));
+    buf_putc(out, '{');
+    json_put_text(out, "model", a->shown);
     buf_printf(out, ",\"embeddings\":[],\"total_duration\":%llu,\"load_duration\":0,\"prompt_eval_count\":0}",
                (unsigned long long)t->total_ns);
 }
@@ -261,8 +251,8 @@ void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_
 void ollama_put_error(buf *out, const char *message)
 {
     size_t before = out->len;
-    buf_puts(out, "{\"error\":");
-    json_put_string(out, message, strlen(message));
+    buf_putc(out, '{');
+    json_put_text(out, "error", message);
     buf_putc(out, '}');
     keep_whole(out, before);
 }
@@ -281,8 +271,8 @@ int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const 
         buf_putc(out, '}');
         return out->failed ? SHOAL_ENOMEM : 0;
     }
-    buf_puts(out, "{\"model\":");
-    json_put_string(out, a->shown, strlen(a->shown));
+    buf_putc(out, '{');
+    json_put_text(out, "model", a->shown);
     buf_puts(out, ",\"embeddings\":[");
     json_array_foreach(data, i, one)
     {
@@ -297,12 +287,6 @@ int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const 
 
 /* ---- models -------------------------------------------------------------------------------------- */
 
-static const char *said(const json_t *o, const char *key)
-{
-    const char *s = fields_text(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* "134.52M", as Ollama writes it; "" where it is not known. */
 static void put_parameter_size(buf *out, const json_t *m)
 {
@@ -314,21 +298,22 @@ static void put_parameter_size(buf *out, const json_t *m)
     else if (n >= 1e3)
         buf_printf(out, ",\"parameter_size\":\"%.2fK\"", n / 1e3);
     else
-        put_str(out, "parameter_size", "");
+        json_put_text(out, "parameter_size", "");
 }
 
 static void put_details(buf *out, const json_t *m)
 {
-    const char *family = said(m, "architecture");
+    const char *family = json_text_of(m, "architecture");
     buf_puts(out, ",\"details\":{\"parent_model\":");
-    json_put_string(out, said(m, "root"), strlen(said(m, "root"))); /* of an alias: what it stands for */
+    json_put_string(out, json_text_of(m, "root"),
+                    strlen(json_text_of(m, "root"))); /* of an alias: what it stands for */
     buf_puts(out, ",\"format\":\"gguf\"");
-    put_str(out, "family", family);
+    json_put_text(out, "family", family);
     buf_puts(out, ",\"families\":[");
     json_put_string(out, family, strlen(family));
     buf_putc(out, ']');
     put_parameter_size(out, m);
-    put_str(out, "quantization_level", said(m, "quantisation"));
+    json_put_text(out, "quantization_level", json_text_of(m, "quantisation"));
     buf_putc(out, '}');
 }
 
@@ -342,10 +327,10 @@ static int64_t expiry(const json_t *m, const ollama_times *t)
 
 static void put_listed(buf *out, const json_t *m, bool running, const ollama_times *t)
 {
-    const char *id = *said(m, "id") ? said(m, "id") : said(m, "name");
-    buf_puts(out, "{\"name\":");
-    json_put_string(out, id, strlen(id));
-    put_str(out, "model", id);
+    const char *id = *json_text_of(m, "id") ? json_text_of(m, "id") : json_text_of(m, "name");
+    buf_putc(out, '{');
+    json_put_text(out, "name", id);
+    json_put_text(out, "model", id);
     put_time(out, running ? "expires_at" : "modified_at",
              running ? expiry(m, t) : json_integer_of(m, "created") * 1000000);
     if (running)
@@ -355,7 +340,8 @@ static void put_listed(buf *out, const json_t *m, bool running, const ollama_tim
     else
         buf_printf(out, ",\"size\":%lld",
                    json_integer_of(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
-    put_str(out, "digest", *said(m, "digest") ? said(m, "digest") : said(m, "sha256"));
+    json_put_text(out, "digest",
+                  *json_text_of(m, "digest") ? json_text_of(m, "digest") : json_text_of(m, "sha256"));
     put_details(out, m);
     buf_putc(out, '}');
 }
@@ -364,7 +350,7 @@ static bool is_listed(const json_t *data, const char *name)
 {
     const json_t *m;
     size_t i;
-    json_array_foreach(data, i, m) if (strcmp(said(m, "id"), name) == 0) return true;
+    json_array_foreach(data, i, m) if (strcmp(json_text_of(m, "id"), name) == 0) return true;
     return false;
 }
 
@@ -378,7 +364,7 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     buf_puts(out, "{\"models\":[");
     json_array_foreach(data, i, m)
     {
-        if (running && (json_integer_of(m, "ready") == 0 || *said(m, "root")))
+        if (running && (json_integer_of(m, "ready") == 0 || *json_text_of(m, "root")))
             continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
         if (!first) buf_putc(out, ',');
         first = false;
@@ -386,7 +372,7 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     }
     json_array_foreach(running ? NULL : stored, i, m)
     {
-        if (is_listed(data, said(m, "name"))) continue;
+        if (is_listed(data, json_text_of(m, "name"))) continue;
         if (!first) buf_putc(out, ',');
         first = false;
         put_listed(out, m, false, t);
@@ -418,9 +404,9 @@ static void put_parameters(buf *out, const json_t *sampling)
 
 int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
 {
-    const char *family = said(ours, "architecture");
+    const char *family = json_text_of(ours, "architecture");
     const char *NUMBERS[] = {"context_length", "embedding_length"};
-    if (!*said(ours, "id")) return SHOAL_EPROTOCOL;
+    if (!*json_text_of(ours, "id")) return SHOAL_EPROTOCOL;
     buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"");
     put_parameters(out, json_object_get(ours, "sampling"));
     buf_puts(out, "\",\"template\":\"\",\"license\":\"\"");
@@ -435,6 +421,6 @@ int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
         if (json_is_integer(v) && *family)
             buf_printf(out, ",\"%.64s.%s\":%lld", family, NUMBERS[i], (long long)json_integer_value(v));
     }
-    buf_printf(out, "},\"capabilities\":%s}", capabilities(said(ours, "task")));
+    buf_printf(out, "},\"capabilities\":%s}", capabilities(json_text_of(ours, "task")));
     return out->failed ? SHOAL_ENOMEM : 0;
 }

@@ -9,6 +9,7 @@
 #include "messages/fields.h"
 #include "dialects/responses.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/number.h"
 
 #define HEX(f) (strchr((f)->id, '-') + 1) /* the nonce of "chatcmpl-..." names all ids */
@@ -22,12 +23,6 @@ void response_form_init(response_form *r, const response_spec *spec)
 void response_id(const answer_form *f, char ret[RESPONSE_ID_BYTES])
 {
     snprintf(ret, RESPONSE_ID_BYTES, "resp_%s", HEX(f));
-}
-
-static void put_string(buf *out, const buf *b)
-{
-    out->failed |= b->failed;
-    json_put_string(out, b->data ? b->data : "", b->len);
 }
 
 /* ---- items --------------------------------------------------------------------------------------- */
@@ -45,7 +40,7 @@ static void put_logprobs(buf *out, const buf *entries)
 static void put_part(buf *out, const char *type, const buf *text, const buf *logprobs)
 {
     buf_printf(out, "{\"type\":\"%s\",\"text\":", type);
-    put_string(out, text);
+    json_put_buf(out, NULL, text);
     if (logprobs) {
         buf_puts(out, ",\"annotations\":[],");
         put_logprobs(out, logprobs);
@@ -80,12 +75,12 @@ static void put_call(buf *out, const answer_form *f, size_t i, const char *name,
         "{\"type\":\"function_call\",\"id\":\"fc_%s_%zu\",\"call_id\":\"%s\",\"status\":\"%s\",\"name\":",
         HEX(f), i, id, c ? "completed" : "in_progress");
     if (c)
-        put_string(out, &c->calls[i].name);
+        json_put_buf(out, NULL, &c->calls[i].name);
     else
         json_put_string(out, name, strlen(name));
     buf_puts(out, ",\"arguments\":");
     if (c)
-        put_string(out, &c->calls[i].arguments);
+        json_put_buf(out, NULL, &c->calls[i].arguments);
     else
         buf_puts(out, "\"\"");
     buf_putc(out, '}');
@@ -175,8 +170,7 @@ static void put_object(buf *out, const answer_form *f, const gen_answer *a)
                : cut ? "incomplete"
                      : "completed");
     buf_printf(out, ",\"incomplete_details\":%s", cut ? "{\"reason\":\"max_output_tokens\"}" : "null");
-    buf_puts(out, ",\"model\":");
-    json_put_string(out, f->model, strlen(f->model));
+    json_put_text(out, "model", f->model);
     buf_puts(out, ",\"output\":[");
     if (a) put_items(out, f, &a->choices[0]);
     buf_putc(out, ']');
@@ -303,8 +297,7 @@ void response_put_reasoning(buf *out, const answer_form *f, const char *text, si
         begin_part(out, f, "rs", r->reasoning, "reasoning_text");
     }
     part_event(out, f, "response.reasoning_text.delta", "rs", r->reasoning);
-    buf_puts(out, ",\"delta\":");
-    json_put_string(out, text, n);
+    json_put_text_n(out, "delta", text, n);
     typed_end(out);
 }
 
@@ -320,8 +313,7 @@ void response_put_call(buf *out, const answer_form *f, size_t index, const char 
     }
     if (n == 0) return;
     call_event(out, f, "response.function_call_arguments.delta", index);
-    buf_puts(out, ",\"delta\":");
-    json_put_string(out, arguments, n);
+    json_put_text_n(out, "delta", arguments, n);
     typed_end(out);
 }
 
@@ -333,8 +325,7 @@ static void part_done(buf *out, const answer_form *f, const char *type, const ch
         buf_putc(out, ',');
         put_logprobs(out, logprobs);
     }
-    buf_puts(out, ",\"text\":");
-    put_string(out, text);
+    json_put_buf(out, "text", text);
     typed_end(out);
     part_event(out, f, "response.content_part.done", prefix, place);
     buf_puts(out, ",\"part\":");
@@ -355,10 +346,8 @@ void response_put_done(buf *out, const answer_form *f, const gen_answer *a)
                   &c->logprobs[0]);
     for (size_t i = 0; i < c->n_calls; i++) {
         call_event(out, f, "response.function_call_arguments.done", i);
-        buf_puts(out, ",\"name\":");
-        put_string(out, &c->calls[i].name);
-        buf_puts(out, ",\"arguments\":");
-        put_string(out, &c->calls[i].arguments);
+        json_put_buf(out, "name", &c->calls[i].name);
+        json_put_buf(out, "arguments", &c->calls[i].arguments);
         typed_end(out);
     }
     for (unsigned at = 0; at < r->n_items; at++) {

@@ -6,6 +6,7 @@
 
 #include "messages/query.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/name.h"
 #include "base/number.h"
 #include "request/model_resolve.h"
@@ -131,20 +132,13 @@ void collections_submit(documents_job *a, executor_queue queue)
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
-void collections_put_text(buf *out, const char *key, const char *text)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, text, strlen(text));
-}
-
 void collections_put_collection(buf *out, const store_collection *c)
 {
     buf_putc(out, '{');
-    collections_put_text(out, "name", c->name);
+    json_put_text(out, "name", c->name);
     buf_puts(out, ",\"object\":\"collection\",");
-    collections_put_text(out, "title", c->title);
-    buf_putc(out, ',');
-    collections_put_text(out, "model", c->model);
+    json_put_text(out, "title", c->title);
+    json_put_text(out, "model", c->model);
     buf_printf(out,
                ",\"dimensions\":%u,\"chunk_bytes\":%u,\"documents\":%lld,\"chunks\":%lld,\"bytes\":%lld,"
                "\"created\":%lld,%s\"metadata\":%s}",
@@ -159,7 +153,7 @@ void collections_put_collection(buf *out, const store_collection *c)
 static void put_document(buf *out, const store_document *d)
 {
     buf_printf(out, "{\"id\":%lld,\"object\":\"document\",", (long long)d->id);
-    collections_put_text(out, "source", d->source);
+    json_put_text(out, "source", d->source);
     buf_printf(
         out,
         ",\"type\":\"%s\",\"digest\":\"%s\",\"bytes\":%lld,\"chunks\":%lld,\"created\":%lld,\"metadata\":%s}",
@@ -170,7 +164,7 @@ static void put_document(buf *out, const store_document *d)
 void collections_put_deleted(buf *out, const char *what, const char *key, const char *name)
 {
     buf_putc(out, '{');
-    collections_put_text(out, key, name);
+    json_put_text(out, key, name);
     buf_printf(out, ",\"object\":\"%s.deleted\",\"deleted\":true}", what);
 }
 

@@ -4,6 +4,7 @@
 
 #include "documents/collections.h"
 #include "documents/collections_impl.h"
+#include "json/json_put.h"
 #include "access/auth.h"
 
 enum { NAME_SEGMENT = 2 };
@@ -83,13 +84,10 @@ static void put_outcome(buf *out, const ingest_outcome *o)
 {
     buf_putc(out, '{');
     if (o->id) buf_printf(out, "\"id\":%lld,", (long long)o->id);
-    collections_put_text(out, "source", o->source);
+    json_put_text(out, "source", o->source);
     buf_printf(out, ",\"status\":\"%s\",\"chunks\":%zu,\"bytes\":%zu", ingest_status_word(o->status),
                o->n_pieces, o->n_bytes);
-    if (*o->error) {
-        buf_putc(out, ',');
-        collections_put_text(out, "error", o->error);
-    }
+    if (*o->error) json_put_text(out, "error", o->error);
     buf_putc(out, '}');
 }
 

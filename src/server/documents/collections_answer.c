@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/utf8.h"
 #include "request/model_resolve.h"
 #include "documents/collections.h"
@@ -75,13 +76,12 @@ static void put_citation(buf *out, const search_hit *h, size_t start, size_t end
 {
     const store_piece *p = &h->piece;
     buf_putc(out, '{');
-    collections_put_text(out, "source", p->source);
+    json_put_text(out, "source", p->source);
     buf_printf(out, ",\"document\":%lld,\"start\":%lld,\"end\":%lld,\"line\":%zu,", (long long)p->document,
                (long long)p->start + (long long)start, (long long)p->start + (long long)end,
                line_of(p, start));
-    collections_put_text(out, "title", p->title);
-    buf_puts(out, ",\"text\":");
-    json_put_string(out, p->text + start, end - start);
+    json_put_text(out, "title", p->title);
+    json_put_text_n(out, "text", p->text + start, end - start);
     buf_printf(out, ",\"score\":%.9g,\"support\":%.3g}", (double)h->found.score, support);
 }
 
@@ -90,18 +90,15 @@ static void end(answer_job *j, const char *text, bool answered, size_t n_dropped
     gateway_request *rq = j->rq;
     buf out = {0};
     buf_putc(&out, '{');
-    collections_put_text(&out, "answer", text);
+    json_put_text(&out, "answer", text);
     buf_printf(&out, ",\"answered\":%s,\"form\":\"%s\",", answered ? "true" : "false",
                j->quotes ? "quote" : "free");
-    collections_put_text(&out, "model", request_shown_model(rq, rq->model));
+    json_put_text(&out, "model", request_shown_model(rq, rq->model));
     buf_printf(&out, ",\"confidence\":%.4g,\"passages\":%zu,\"dropped_sentences\":%zu,\"citations\":[",
                j->mean_prob, j->n, n_dropped);
     if (citations) buf_join(&out, citations);
     buf_putc(&out, ']');
-    if (j->degraded) {
-        buf_putc(&out, ',');
-        collections_put_text(&out, "degraded", j->degraded);
-    }
+    if (j->degraded) json_put_text(&out, "degraded", j->degraded);
     buf_putc(&out, '}');
     job_free(j);
     request_json(rq, 200, &out);

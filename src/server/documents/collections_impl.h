@@ -80,7 +80,6 @@ void collections_start_search(gateway_request *rq, const search_keys *keys,
 void collections_search_free(search_job *j);
 /* "source":..., and the place: what every result says of its piece, without braces. */
 void collections_put_piece(buf *out, const store_piece *p);
-void collections_put_text(buf *out, const char *key, const char *text);
 void collections_put_collection(buf *out, const store_collection *c);
 
 /* ---- documents (collections_add.c) ------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "documents/collections.h"
 #include "documents/collections_impl.h"
 #include "request/admission.h"
@@ -120,17 +121,17 @@ void collections_start_search(gateway_request *rq, const search_keys *keys,
 
 void collections_put_piece(buf *out, const store_piece *p)
 {
-    collections_put_text(out, "source", p->source);
+    json_put_text(out, "source", p->source);
     buf_printf(out, ",\"document\":%lld,\"start\":%lld,\"end\":%lld,\"line\":%lld,", (long long)p->document,
                (long long)p->start, (long long)p->end, (long long)p->line);
-    collections_put_text(out, "title", p->title);
+    json_put_text(out, "title", p->title);
     buf_printf(out, ",\"metadata\":%s", p->metadata);
 }
 
 static void put_hit(buf *out, const search_hit *h)
 {
     buf_putc(out, '{');
-    collections_put_text(out, "text", h->piece.text);
+    json_put_text(out, "text", h->piece.text);
     buf_printf(out, ",\"score\":%.9g,", (double)h->found.score);
     collections_put_piece(out, &h->piece);
     if (h->found.by_meaning) buf_printf(out, ",\"cosine\":%.9g", (double)h->found.cosine);
@@ -148,10 +149,7 @@ static void answer(search_job *j, const find_result *r)
         put_hit(&out, &r->v[i]);
     }
     buf_putc(&out, ']');
-    if (r->degraded) {
-        buf_putc(&out, ',');
-        collections_put_text(&out, "degraded", r->degraded);
-    }
+    if (r->degraded) json_put_text(&out, "degraded", r->degraded);
     buf_putc(&out, '}');
     collections_search_free(j);
     request_json(rq, 200, &out);

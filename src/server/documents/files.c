@@ -1,7 +1,7 @@
 /* files.c: /v1/files: what is uploaded to become documents; see vector_stores.h. */
 #include <string.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "documents/collections_impl.h"
 #include "documents/vector_stores.h"
 
@@ -11,9 +11,8 @@ void files_put(buf *out, const store_file *f)
 {
     buf_printf(out, "{\"id\":\"%s%lld\",\"object\":\"file\",\"bytes\":%lld,\"created_at\":%lld,", INGEST_FILE,
                (long long)f->id, (long long)f->n_bytes, (long long)f->created);
-    collections_put_text(out, "filename", f->name);
-    buf_putc(out, ',');
-    collections_put_text(out, "purpose", f->purpose);
+    json_put_text(out, "filename", f->name);
+    json_put_text(out, "purpose", f->purpose);
     buf_puts(out, ",\"status\":\"processed\"}");
 }
 

@@ -8,6 +8,7 @@
 #include "messages/query.h"
 #include "base/clock.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "documents/collections_impl.h"
 
 enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_DEFAULT = 100, STORES_DEFAULT = 100 };
@@ -33,9 +34,9 @@ static file_id id_of(int64_t file, int64_t document)
 static void put_store(buf *out, const store_collection *c)
 {
     buf_putc(out, '{');
-    collections_put_text(out, "id", c->name);
+    json_put_text(out, "id", c->name);
     buf_printf(out, ",\"object\":\"vector_store\",\"created_at\":%lld,", (long long)c->created);
-    collections_put_text(out, "name", *c->title ? c->title : c->name);
+    json_put_text(out, "name", *c->title ? c->title : c->name);
     buf_printf(out,
                ",\"usage_bytes\":%lld,\"status\":\"completed\",\"last_active_at\":%lld,\"file_counts\":{\"in_"
                "progress\":0,"
@@ -229,9 +230,9 @@ static void put_entry(buf *out, const char *store_id, const store_document *d)
     buf_printf(out,
                "{\"id\":\"%s\",\"object\":\"vector_store.file\",\"usage_bytes\":%lld,\"created_at\":%lld,",
                id_of(d->file, d->id).text, (long long)d->n_bytes, (long long)d->created);
-    collections_put_text(out, "vector_store_id", store_id);
+    json_put_text(out, "vector_store_id", store_id);
     buf_puts(out, ",\"status\":\"completed\",\"last_error\":null,");
-    collections_put_text(out, "filename", d->source);
+    json_put_text(out, "filename", d->source);
     buf_printf(out, ",\"attributes\":%s}", d->metadata);
 }
 
@@ -297,7 +298,7 @@ static int work_file_content(documents_job *a, const executor_tools *t, shoal_er
         rc = store_piece_get(t->store, d.id, (uint32_t)i, a->mem, &piece, err);
         if (rc != 0) break;
         buf_puts(&a->body, i ? ",{\"type\":\"text\"," : "{\"type\":\"text\",");
-        collections_put_text(&a->body, "text", piece.text);
+        json_put_text(&a->body, "text", piece.text);
         buf_putc(&a->body, '}');
     }
     buf_puts(&a->body, "],\"has_more\":false,\"next_page\":null}");
@@ -401,10 +402,10 @@ void vector_stores_add(gateway_request *rq)
 static void put_result(buf *out, const search_hit *h)
 {
     buf_printf(out, "{\"file_id\":\"%s\",", id_of(h->piece.file, h->piece.document).text);
-    collections_put_text(out, "filename", h->piece.source);
+    json_put_text(out, "filename", h->piece.source);
     buf_printf(out, ",\"score\":%.9g,\"attributes\":%s,\"content\":[{\"type\":\"text\",",
                (double)h->found.score, h->piece.metadata);
-    collections_put_text(out, "text", h->piece.text);
+    json_put_text(out, "text", h->piece.text);
     buf_puts(out, "}]}");
 }
 

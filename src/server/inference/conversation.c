@@ -6,6 +6,7 @@
 
 #include "dialects/response_items.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 #include "trust/key.h"
@@ -232,8 +233,7 @@ static void put_turn(const conversation *k, buf *out, const gen_answer *a, const
         buf_puts(out, ",\"input\":");
         response_items_put(out, k->response, name + strlen("resp_"));
         response_put(&object, f, a);
-        buf_puts(out, ",\"response\":");
-        json_put_string(out, object.data ? object.data : "", object.len);
+        json_put_buf(out, "response", &object);
         out->failed |= object.failed;
         buf_wipe(&object);
     }

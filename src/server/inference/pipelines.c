@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/sha256.h"
 #include "messages/multipart.h"
 #include "request/admission.h"
@@ -96,8 +97,8 @@ static void job_answer(process_job *j, const char *body, size_t len)
         stream_end(j, body, len);
         return;
     }
-    buf_puts(&b, "{\"id\":");
-    json_put_string(&b, rq->id, strlen(rq->id));
+    buf_putc(&b, '{');
+    json_put_text(&b, "id", rq->id);
     buf_printf(&b, ",\"ms\":%.3f,", request_ms(rq));
     buf_append(&b, body + 1, len - 1); /* without its '{' */
     job_free(j);

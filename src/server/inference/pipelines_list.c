@@ -4,39 +4,31 @@
 #include <string.h>
 
 #include "request/admission.h"
-#include "json/json.h"
+#include "json/json_put.h"
 #include "pipeline/pipeline.h"
-
-/* A comma in front, unless it is an object's first member. */
-static void put_str(buf *out, const char *key, const char *v)
-{
-    bool first = out->len > 0 && out->data[out->len - 1] == '{';
-    buf_printf(out, "%s\"%s\":", first ? "" : ",", key);
-    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
-}
 
 static void put_stage(buf *out, const config_stage *s)
 {
     buf_putc(out, '{');
-    put_str(out, "stage", s->name);
-    put_str(out, "kind", s->kind->name);
-    if (s->model) put_str(out, "model", s->model);
+    json_put_text(out, "stage", s->name);
+    json_put_text(out, "kind", s->kind->name);
+    if (s->model) json_put_text(out, "model", s->model);
     buf_printf(out, ",\"optional\":%s}", s->optional ? "true" : "false");
 }
 
 static void put_device(buf *out, const config_device *d)
 {
     buf_putc(out, '{');
-    put_str(out, "id", d->id);
-    put_str(out, "name", d->name);
-    if (d->state) put_str(out, "state", d->state);
+    json_put_text(out, "id", d->id);
+    json_put_text(out, "name", d->name);
+    if (d->state) json_put_text(out, "state", d->state);
     buf_putc(out, '}');
 }
 
 static void put_pipeline(buf *out, const config_pipeline *p)
 {
     buf_putc(out, '{');
-    put_str(out, "id", p->name);
+    json_put_text(out, "id", p->name);
     buf_puts(out, ",\"object\":\"pipeline\",\"stages\":[");
     for (unsigned i = 0; i < p->n_stages; i++) {
         if (i) buf_putc(out, ',');

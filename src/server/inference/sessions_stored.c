@@ -6,6 +6,7 @@
 #include "messages/query.h"
 #include "dialects/response_items.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "inference/sessions.h"
@@ -71,8 +72,8 @@ static int put_session(buf *out, stored_job *j, shoal_err *err)
     int rc = messages ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < j->job.n_turns; i++, at += strlen(at) + 1)
         rc = conversation_read_turn(messages, at, strlen(at), NULL, err);
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, j->name, strlen(j->name));
+    buf_putc(out, '{');
+    json_put_text(out, "id", j->name);
     buf_printf(out, ",\"object\":\"session\",\"turns\":%zu,\"messages\":", j->job.n_turns);
     if (rc == 0) json_put(out, messages);
     buf_putc(out, '}');
@@ -82,8 +83,8 @@ static int put_session(buf *out, stored_job *j, shoal_err *err)
 
 static void put_deleted(buf *out, const stored_job *j)
 {
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, j->name, strlen(j->name));
+    buf_putc(out, '{');
+    json_put_text(out, "id", j->name);
     buf_printf(out, ",\"object\":\"%s\",\"deleted\":true}", j->response ? "response" : "session.deleted");
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "json/json_put.h"
 #include "request/admission.h"
 #include "ingress/http_ingress.h"
 #include "request/endpoint.h"
@@ -147,14 +148,8 @@ static void send_event(ws_socket *s, const char *id, const event *e)
 {
     buf out = {0};
     open_message(&out, id);
-    if (e->n_id) {
-        buf_puts(&out, ",\"event_id\":");
-        json_put_string(&out, e->id, e->n_id);
-    }
-    if (e->n_name) {
-        buf_puts(&out, ",\"event\":");
-        json_put_string(&out, e->name, e->n_name);
-    }
+    if (e->n_id) json_put_text_n(&out, "event_id", e->id, e->n_id);
+    if (e->n_name) json_put_text_n(&out, "event", e->name, e->n_name);
     buf_puts(&out, ",\"data\":");
     buf_append(&out, e->data, e->n_data);
     send_message(s, &out);

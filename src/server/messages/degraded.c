@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 
 void degraded_set(degraded *d, const char *wanted, const char *by, const char *why)
 {
@@ -19,17 +19,12 @@ void degraded_trust(degraded *d, double confidence)
     d->is_confident = true;
 }
 
-static void put(buf *out, const char *key, const char *value)
-{
-    buf_puts(out, key);
-    json_put_string(out, value, strlen(value));
-}
-
 void degraded_put(buf *out, const degraded *d)
 {
-    put(out, "\"degraded\":{\"wanted\":", d->wanted);
-    put(out, ",\"answered_by\":", d->by);
-    put(out, ",\"why\":", d->why);
+    json_put_open(out, "degraded", '{');
+    json_put_text(out, "wanted", d->wanted);
+    json_put_text(out, "answered_by", d->by);
+    json_put_text(out, "why", d->why);
     if (d->is_confident) buf_printf(out, ",\"confidence\":%.4g", d->confidence);
     buf_putc(out, '}');
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "json/json_refs.h"
 #include "base/utf8.h"
 #include "routes/regex.h"
@@ -465,10 +466,9 @@ void schema_verdict_put(buf *out, const schema_verdict *v)
 {
     buf_printf(out, "{\"valid\":%s", v->outcome == SCHEMA_UNKNOWN ? "null" : *v->why ? "false" : "true");
     if (*v->why) {
-        buf_puts(out, ",\"at\":");
-        json_put_string(out, v->where, strlen(v->where) - utf8_incomplete_tail(v->where, strlen(v->where)));
-        buf_puts(out, ",\"why\":");
-        json_put_string(out, v->why, strlen(v->why));
+        json_put_text_n(out, "at", v->where,
+                        strlen(v->where) - utf8_incomplete_tail(v->where, strlen(v->where)));
+        json_put_text(out, "why", v->why);
     }
     buf_putc(out, '}');
 }

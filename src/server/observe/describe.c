@@ -4,15 +4,10 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "request/gateway_state.h"
 #include "observe/readiness.h"
 #include "observe/recent.h"
-
-static void put_str(buf *out, const char *key, const char *v)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
-}
 
 /* Sources that hear nothing: what is shown of them is their last word. */
 static void put_away(buf *out, const registry *g)
@@ -39,7 +34,7 @@ void describe_gateway(buf *out, const gateway *g)
                             : "not_ready");
     buf_printf(out, ",\"requests_in_flight\":%zu,\"connections\":%zu,\"moves\":%.0f", g->n_admitted,
                http_server_connections(g->server), metrics_sum(m, METRIC_MOVES));
-    put_str(out, "site", registry_site(g->registry));
+    json_put_text(out, "site", registry_site(g->registry));
     buf_printf(out, ",\"degraded\":%.0f,\"resumed\":%.0f", metrics_sum(m, METRIC_DEGRADED),
                metrics_sum(m, METRIC_RESUMED));
     buf_printf(out, ",\"requests\":%llu", (unsigned long long)recent_last(g->recent));
@@ -76,13 +71,13 @@ const char *describe_replica_state(const replica *r)
 
 void describe_replica(buf *out, const gateway *g, const replica *r)
 {
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, r->id, strlen(r->id));
-    put_str(out, "model", r->model);
-    put_str(out, "node", r->node ? r->node->name : "");
-    put_str(out, "site", r->node ? r->node->site : registry_site(g->registry));
-    put_str(out, "state", describe_replica_state(r));
-    put_str(out, "reason", r->reason);
+    buf_putc(out, '{');
+    json_put_text(out, "id", r->id);
+    json_put_text(out, "model", r->model);
+    json_put_text(out, "node", r->node ? r->node->name : "");
+    json_put_text(out, "site", r->node ? r->node->site : registry_site(g->registry));
+    json_put_text(out, "state", describe_replica_state(r));
+    json_put_text(out, "reason", r->reason);
     if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
     if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(&g->time, r->state_ns));
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
@@ -94,7 +89,7 @@ void describe_replica(buf *out, const gateway *g, const replica *r)
 /* Without its name and site, and left open. */
 static void put_machine(buf *out, const node *n)
 {
-    put_str(out, "isa", n->isa);
+    json_put_text(out, "isa", n->isa);
     buf_printf(out, ",\"cores\":%u,\"load\":%.2f,\"memory_bytes\":%llu,\"memory_free_bytes\":%llu",
                n->n_cores, n->load_1m, (unsigned long long)n->memory_bytes,
                (unsigned long long)n->memory_free_bytes);
@@ -105,9 +100,9 @@ static void put_machine(buf *out, const node *n)
 
 void describe_node(buf *out, const node *n)
 {
-    buf_puts(out, "{\"name\":");
-    json_put_string(out, n->name, strlen(n->name));
-    put_str(out, "site", n->site);
+    buf_putc(out, '{');
+    json_put_text(out, "name", n->name);
+    json_put_text(out, "site", n->site);
     put_machine(out, n);
     buf_putc(out, '}');
 }
@@ -115,8 +110,8 @@ void describe_node(buf *out, const node *n)
 void describe_here(buf *out, const node *n, const char *site)
 {
     buf_puts(out, "{\"name\":\"\"");
-    put_str(out, "host", n->name);
-    put_str(out, "site", site);
+    json_put_text(out, "host", n->name);
+    json_put_text(out, "site", site);
     put_machine(out, n);
     buf_putc(out, '}');
 }

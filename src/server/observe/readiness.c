@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "request/gateway_state.h"
 
 enum { DEPTH_MAX = 8 }; /* of routes in routes; they lead to no loop */
@@ -143,8 +144,7 @@ void readiness_put_missing(buf *out, const gateway *g)
         registry_say_missing(set, why, sizeof why);
         buf_printf(out, "%s{\"model\":", between);
         json_put_string(out, set->model, strlen(set->model));
-        buf_puts(out, ",\"reason\":");
-        json_put_string(out, why, strlen(why));
+        json_put_text(out, "reason", why);
         buf_putc(out, '}');
         between = ",";
     }

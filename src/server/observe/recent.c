@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "json/json.h"
+#include "json/json_put.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"
@@ -128,23 +128,15 @@ const request_sink RECENT_SINK = {.name = "recent", .begin = keep_asked, .finish
 
 /* ---- read ---------------------------------------------------------------------------------------- */
 
-/* Nothing where there is nothing to say. */
-static void put_text(buf *out, const char *key, const char *v)
-{
-    if (!v || !*v) return;
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, v, strlen(v));
-}
-
 static void put_facts(buf *out, const request_facts *f)
 {
     for (int i = 0; i < REQUEST_N_TIMES; i++)
         if (f->known & 1u << i)
             buf_printf(out, ",\"%s_ms\":%.3f", request_time_name((request_time)i), f->ms[i]);
-    put_text(out, "replica", f->replica);
+    json_put_filled(out, "replica", f->replica);
     if (f->n_moves == 0) return;
     buf_printf(out, ",\"moves\":%u,\"move_gap_ms\":%.3f", f->n_moves, f->move_gap_ms);
-    put_text(out, "move_cause", f->move_cause);
+    json_put_filled(out, "move_cause", f->move_cause);
     if (f->n_restarts) buf_printf(out, ",\"restarts\":%u", f->n_restarts);
 }
 
@@ -153,9 +145,10 @@ static void put_span(buf *out, const span *s, uint64_t origin_ns)
     double at_ms = s->start_ns > origin_ns ? (double)(s->start_ns - origin_ns) / 1e6 : 0;
     buf_printf(out, "{\"id\":\"%016llx\"", (unsigned long long)s->id);
     if (s->parent) buf_printf(out, ",\"parent\":\"%016llx\"", (unsigned long long)s->parent);
-    put_text(out, "name", s->name);
+    json_put_filled(out, "name", s->name);
     buf_printf(out, ",\"start_ms\":%.3f,\"ms\":%.3f", at_ms, (double)(s->end_ns - s->start_ns) / 1e6);
-    for (size_t i = 0; i < s->n_attributes; i++) put_text(out, s->attributes[i].key, s->attributes[i].value);
+    for (size_t i = 0; i < s->n_attributes; i++)
+        json_put_filled(out, s->attributes[i].key, s->attributes[i].value);
     buf_putc(out, '}');
 }
 
@@ -175,22 +168,22 @@ static void put_entry(buf *out, const entry *e, const span_ring *spans)
 {
     buf_printf(out, "{\"number\":%llu,\"at\":%.3f,\"endpoint\":\"%s\",\"status\":%d,\"ms\":%.3f",
                (unsigned long long)e->number, e->at_s, e->endpoint, e->status, e->ms);
-    put_text(out, "id", e->id);
-    put_text(out, "code", e->code);
-    put_text(out, "model", e->model);
-    put_text(out, "version", e->version);
-    put_text(out, "quantisation", e->quantisation);
-    put_text(out, "adapter", e->adapter);
+    json_put_filled(out, "id", e->id);
+    json_put_filled(out, "code", e->code);
+    json_put_filled(out, "model", e->model);
+    json_put_filled(out, "version", e->version);
+    json_put_filled(out, "quantisation", e->quantisation);
+    json_put_filled(out, "adapter", e->adapter);
     buf_printf(out, ",\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"streamed\":%s,\"background\":%s",
                (unsigned long long)e->n_prompt_tokens, (unsigned long long)e->n_generated_tokens,
                e->streamed ? "true" : "false", e->background ? "true" : "false");
     put_facts(out, &e->facts);
-    put_text(out, "cache", e->cache);
-    put_text(out, "cache_near", e->near);
-    put_text(out, "route", e->route);
-    put_text(out, "ensemble", e->ensemble);
-    put_text(out, "degraded", e->degraded);
-    put_text(out, "asked", e->asked);
+    json_put_filled(out, "cache", e->cache);
+    json_put_filled(out, "cache_near", e->near);
+    json_put_filled(out, "route", e->route);
+    json_put_filled(out, "ensemble", e->ensemble);
+    json_put_filled(out, "degraded", e->degraded);
+    json_put_filled(out, "asked", e->asked);
     put_spans(out, e, spans);
     buf_putc(out, '}');
 }

@@ -7,6 +7,7 @@
 
 #include "messages/query.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "operations/status.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
@@ -29,8 +30,7 @@ static void put_news(buf *out, const model_manager_progress *n)
     if (*n->model) buf_puts(out, ",\"model\":");
     if (*n->model) json_put_string(out, n->model, strlen(n->model));
     if (n->step == MODEL_MANAGER_FETCHING && *n->file) {
-        buf_puts(out, ",\"file\":");
-        json_put_string(out, n->file, strlen(n->file));
+        json_put_text(out, "file", n->file);
         if (n->total) buf_printf(out, ",\"total\":%llu", (unsigned long long)n->total);
         buf_printf(out, ",\"completed\":%llu", (unsigned long long)n->fetched);
     }
@@ -63,8 +63,8 @@ static void put_result(buf *out, const load_job *j, const model_manager_progress
         status_put_model(out, j->rq, name);
         return;
     }
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, name, strlen(name));
+    buf_putc(out, '{');
+    json_put_text(out, "id", name);
     buf_puts(out, ",\"object\":\"model\",");
     buf_puts(out, j->deletes ? "\"deleted\":true}" : "\"state\":\"unloaded\"}");
 }

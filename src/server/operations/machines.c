@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "operations/status.h"
@@ -21,30 +22,21 @@ static void refuse_alone(gateway_request *rq)
     request_error(rq, &e);
 }
 
-static void put_str(buf *out, const char *key, const char *v)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
-}
-
 /* One that is not attached here: this machine, or one that another gateway has told of. */
 static void put_node(buf *out, const node *n)
 {
-    buf_puts(out, out->data[out->len - 1] == '[' ? "{\"name\":" : ",{\"name\":");
-    json_put_string(out, n->name, strlen(n->name));
-    put_str(out, "role", n->is_gateway ? "gateway" : "node");
-    put_str(out, "site", n->site);
-    put_str(out, "isa", n->isa);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "name", n->name);
+    json_put_text(out, "role", n->is_gateway ? "gateway" : "node");
+    json_put_text(out, "site", n->site);
+    json_put_text(out, "isa", n->isa);
     buf_printf(out, ",\"drains\":%s,\"cores\":%u,\"memory_bytes\":%llu", n->draining ? "true" : "false",
                n->n_cores, (unsigned long long)n->memory_bytes);
     if (n->memory_free_bytes)
         buf_printf(out, ",\"memory_free_bytes\":%llu", (unsigned long long)n->memory_free_bytes);
     buf_printf(out, ",\"load\":%.6g,\"on_battery\":%s,\"battery_percent\":%u,\"labels\":[", n->load_1m,
                n->on_battery ? "true" : "false", n->battery_percent);
-    for (size_t i = 0; i < n->n_labels; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, n->labels[i], strlen(n->labels[i]));
-    }
+    for (size_t i = 0; i < n->n_labels; i++) json_put_text(out, NULL, n->labels[i]);
     buf_putc(out, ']');
     node_put_devices(out, n, true);
     buf_putc(out, '}');
@@ -200,8 +192,8 @@ void machines_order(gateway_request *rq)
         return;
     }
     buf out = {0};
-    buf_puts(&out, "{\"node\":");
-    json_put_string(&out, name, strlen(name));
+    buf_putc(&out, '{');
+    json_put_text(&out, "node", name);
     buf_printf(&out, ",\"order\":\"%s\"}", ORDERS[what]);
     request_json(rq, 200, &out);
     buf_done(&out);

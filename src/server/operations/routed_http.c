@@ -9,6 +9,7 @@
 
 #include "messages/fields.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "config/ensemble_words.h"
 #include "request/admission.h"
 #include "request/model_resolve.h"
@@ -173,16 +174,13 @@ static void add_name(void *user, const char *name)
 void routed_put_model(buf *out, const config_route *r)
 {
     name_list names = {0};
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, r->name, strlen(r->name));
+    buf_putc(out, '{');
+    json_put_text(out, "id", r->name);
     buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal-route\",\"state\":\"ready\","
                   "\"task\":\"route\"");
     buf_puts(out, ",\"routes_to\":[");
     route_each(r, add_name, &names);
-    for (size_t i = 0; i < names.n; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, names.names[i], strlen(names.names[i]));
-    }
+    for (size_t i = 0; i < names.n; i++) json_put_text(out, NULL, names.names[i]);
     buf_puts(out, "]}");
 }
 

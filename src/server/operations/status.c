@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "os/handover.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/number.h"
 #include "cluster/node.h"
 #include "cluster/stage_name.h"
@@ -22,12 +23,6 @@
 #include "request/routed.h"
 
 #define METRICS_KEPT_NS 1000000000u
-
-static void put_str(buf *out, const char *key, const char *v)
-{
-    buf_printf(out, ",\"%s\":", key);
-    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
-}
 
 /* How many there are of it, what they take, and how long it stays. */
 static void put_presence(buf *out, const gateway_request *rq, const char *name,
@@ -48,7 +43,7 @@ static void put_presence(buf *out, const gateway_request *rq, const char *name,
     uint64_t bytes = info && info->file_bytes ? info->file_bytes : f.bytes;
     if (bytes) buf_printf(out, ",\"file_bytes\":%llu", (unsigned long long)bytes);
     if (!known) return;
-    put_str(out, "loaded_by", f.configured ? "configuration" : "request");
+    json_put_text(out, "loaded_by", f.configured ? "configuration" : "request");
     if (f.kept) buf_puts(out, ",\"keep\":true");
     if (f.goes) buf_printf(out, ",\"unloads_in_ms\":%llu", (unsigned long long)f.left_ms);
 }
@@ -98,32 +93,29 @@ static void put_capabilities(buf *out, const Shoal__V1__Capabilities *c)
 static void put_model(buf *out, const gateway_request *rq, const char *name, replica_state state,
                       const char *reason, const Shoal__V1__ModelInfo *info)
 {
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, name, strlen(name));
+    buf_putc(out, '{');
+    json_put_text(out, "id", name);
     buf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"shoal\"",
                info ? (long long)info->file_time_s : 0);
-    put_str(out, "state", state_name(rq, name, state));
-    if (state == REPLICA_FAILED || state == REPLICA_DOWN) put_str(out, "reason", reason);
+    json_put_text(out, "state", state_name(rq, name, state));
+    if (state == REPLICA_FAILED || state == REPLICA_DOWN) json_put_text(out, "reason", reason);
     put_presence(out, rq, name, info);
     if (info) {
-        put_str(out, "task", info->task);
-        put_str(out, "architecture", info->architecture);
-        put_str(out, "version", info->version);
-        put_str(out, "quantisation", info->quantisation);
-        put_str(out, "digest", info->digest);
-        put_str(out, "identity", info->identity);
+        json_put_text(out, "task", info->task);
+        json_put_text(out, "architecture", info->architecture);
+        json_put_text(out, "version", info->version);
+        json_put_text(out, "quantisation", info->quantisation);
+        json_put_text(out, "digest", info->digest);
+        json_put_text(out, "identity", info->identity);
         buf_printf(out, ",\"exact_resume\":%s", info->exact_resume ? "true" : "false");
         put_capabilities(out, info->capabilities);
-        put_str(out, "isa", info->isa);
-        put_str(out, "device", *info->device ? info->device : NODE_CPU);
+        json_put_text(out, "isa", info->isa);
+        json_put_text(out, "device", *info->device ? info->device : NODE_CPU);
         if (info->n_parameters)
             buf_printf(out, ",\"parameters\":%llu", (unsigned long long)info->n_parameters);
         buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",
                    info->n_ctx, info->n_embd, info->n_vocab);
-        for (size_t i = 0; i < info->n_labels; i++) {
-            if (i) buf_putc(out, ',');
-            json_put_string(out, info->labels[i], strlen(info->labels[i]));
-        }
+        for (size_t i = 0; i < info->n_labels; i++) json_put_text(out, NULL, info->labels[i]);
         buf_putc(out, ']');
         put_sampling(out, info->sampling);
     }
@@ -141,10 +133,10 @@ static void put_adapter(buf *out, const char *model, replica_state state, const 
     out->failed |= id.failed;
     buf_done(&id);
     buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
-    put_str(out, "state", replica_state_name(state));
-    put_str(out, "parent", model);
-    put_str(out, "task", info->task);
-    if (i < info->n_adapter_digests) put_str(out, "digest", info->adapter_digests[i]);
+    json_put_text(out, "state", replica_state_name(state));
+    json_put_text(out, "parent", model);
+    json_put_text(out, "task", info->task);
+    if (i < info->n_adapter_digests) json_put_text(out, "digest", info->adapter_digests[i]);
     buf_putc(out, '}');
 }
 
@@ -161,15 +153,12 @@ static void put_ensemble(buf *out, const config_ensemble *e)
         ENSEMBLE_KIND_TABLE(KIND_NAME)
 #undef KIND_NAME
     };
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, e->name, strlen(e->name));
+    buf_putc(out, '{');
+    json_put_text(out, "id", e->name);
     buf_printf(out,
                ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"kind\":\"%s\",\"members\":[",
                KINDS[e->kind]);
-    for (size_t i = 0; i < e->n_members; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, e->members[i].model, strlen(e->members[i].model));
-    }
+    for (size_t i = 0; i < e->n_members; i++) json_put_text(out, NULL, e->members[i].model);
     buf_puts(out, "]}");
 }
 
@@ -200,10 +189,10 @@ static void put_missing(buf *out, const gateway_request *rq, const replica_set *
 {
     char why[READINESS_WHY_SIZE];
     registry_say_missing(set, why, sizeof why);
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, set->model, strlen(set->model));
+    buf_putc(out, '{');
+    json_put_text(out, "id", set->model);
     buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"state\":\"missing\"");
-    put_str(out, "reason", why);
+    json_put_text(out, "reason", why);
     put_presence(out, rq, set->model, NULL);
     buf_putc(out, '}');
 }
@@ -437,11 +426,11 @@ void status_health(gateway_request *rq)
 
 static void put_replica(buf *out, const replica *r)
 {
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, r->id, strlen(r->id));
-    put_str(out, "model", r->model);
-    put_str(out, "state", describe_replica_state(r));
-    put_str(out, "reason", r->reason);
+    buf_putc(out, '{');
+    json_put_text(out, "id", r->id);
+    json_put_text(out, "model", r->model);
+    json_put_text(out, "state", describe_replica_state(r));
+    json_put_text(out, "reason", r->reason);
     if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
     buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->process.pid, r->process.n_restarts,
                r->process.n_crashes);
@@ -452,10 +441,10 @@ void status_put_sources(buf *out, const registry *g)
     buf_puts(out, "\"sources\":[");
     for (size_t i = 0; i < registry_count_sources(g); i++) {
         const source *s = registry_source_at(g, i);
-        buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
-        json_put_string(out, source_name(s), strlen(source_name(s)));
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "name", source_name(s));
         buf_printf(out, ",\"synced\":%s", source_is_synced(s) ? "true" : "false");
-        put_str(out, "trouble", source_trouble(s));
+        json_put_text(out, "trouble", source_trouble(s));
         buf_putc(out, '}');
     }
     buf_putc(out, ']');
@@ -476,8 +465,8 @@ static void answer_ready_one(gateway_request *rq, const char *name)
     bool ready = r == READINESS_READY && !draining;
     buf out = {0};
     buf_printf(&out, "{\"status\":\"%s\"", draining ? "draining" : ready ? "ready" : "not_ready");
-    put_str(&out, "model", name);
-    put_str(&out, "reason", draining ? "the server is shutting down" : why);
+    json_put_text(&out, "model", name);
+    json_put_text(&out, "reason", draining ? "the server is shutting down" : why);
     buf_putc(&out, '}');
     request_json(rq, ready ? 200 : 503, &out);
     buf_done(&out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "messages/event.h"
 
 void process_events_stage(buf *out, const json_t *entry)
@@ -26,8 +27,8 @@ void process_events_text(buf *out, const char *text, size_t n)
 void process_events_answer(buf *out, const char *id, double ms, const char *body, size_t n)
 {
     event_begin(out, EVENT_DATA, "answer");
-    buf_puts(out, "{\"id\":");
-    json_put_string(out, id, strlen(id));
+    buf_putc(out, '{');
+    json_put_text(out, "id", id);
     buf_printf(out, ",\"ms\":%.3f,", ms);
     buf_append(out, body + 1, n - 1); /* without its '{' */
     event_end(out);

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "json/json.h"
+#include "json/json_put.h"
 
 static int damaged(shoal_err *err, const char *what, const char *why)
 {
@@ -175,8 +176,7 @@ void centroids_put(buf *out, const centroids *c)
 {
     buf_puts(out, "{\"object\":\"shoal.centroids\",\"model\":");
     json_put_string(out, c->model, strlen(c->model));
-    buf_puts(out, ",\"digest\":");
-    json_put_string(out, c->digest, strlen(c->digest));
+    json_put_text(out, "digest", c->digest);
     buf_printf(out, ",\"dimensions\":%zu,\"domains\":[", c->n_dimensions);
     for (size_t i = 0; i < c->n; i++) {
         const centroid *from = &c->at[i];

@@ -1,7 +1,7 @@
 /* decide_put.c: decisions in words; see decide.h. */
 #include <string.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "routes/decide.h"
 
 static const char *const why_names[] = {
@@ -194,25 +194,20 @@ void decide_put_header(buf *out, const route_book *b, const decision *d, const r
         if ((unsigned char)out->data[i] < 0x20 || (unsigned char)out->data[i] > 0x7E) out->data[i] = '?';
 }
 
-static void put_string(buf *out, const char *before, const char *s)
-{
-    buf_puts(out, before);
-    json_put_string(out, s, strlen(s));
-}
-
 static void put_note(buf *out, const route_book *b, const decide_note *n, const route_facts *f)
 {
     buf why = {0};
     char name[80];
-    put_string(out, "{\"route\":", n->route->name);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "route", n->route->name);
     if (n->rule < n->route->n_rules)
-        put_string(out, ",\"rule\":", route_rule_name(n->route, n->rule, name));
+        json_put_text(out, "rule", route_rule_name(n->route, n->rule, name));
     else
         buf_printf(out, ",\"fallback\":%zu", n->rule - n->route->n_rules + 1);
-    if (n->model) put_string(out, ",\"model\":", n->model);
-    put_string(out, ",\"reason\":", decide_why_name(n->why));
+    if (n->model) json_put_text(out, "model", n->model);
+    json_put_text(out, "reason", decide_why_name(n->why));
     decide_put_why(&why, b, n, f);
-    put_string(out, ",\"why\":", why.data ? why.data : "");
+    json_put_text(out, "why", why.data ? why.data : "");
     out->failed |= why.failed;
     buf_done(&why);
     if (n->has_cost) buf_printf(out, ",\"cost\":%.6g", n->cost);
@@ -223,7 +218,8 @@ static void put_note(buf *out, const route_book *b, const decide_note *n, const 
 
 void decide_put_json(buf *out, const route_book *b, const decision *d, const route_facts *f)
 {
-    put_string(out, "{\"route\":", d->route->name);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "route", d->route->name);
     buf_puts(out, ",\"steps\":[");
     for (size_t i = 0; i < d->n; i++) {
         if (i) buf_putc(out, ',');

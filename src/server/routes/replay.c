@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 
 static const char *const questions[] = {[ROUTE_HEADER_HOLDS] = "header", [ROUTE_PATTERN_HOLDS] = "matches"};
 
@@ -43,20 +44,14 @@ route_view evidence_view(evidence *e)
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
-static void put_string(buf *out, const char *before, const char *s)
-{
-    buf_puts(out, before);
-    json_put_string(out, s, strlen(s));
-}
-
 static void put_facts(buf *out, const route_book *b, const route_facts *f)
 {
-    put_string(out, ",\"endpoint\":", f->endpoint);
-    put_string(out, ",\"path\":", f->path);
-    put_string(out, ",\"api_key\":", f->api_key);
-    put_string(out, ",\"language\":", f->language);
+    json_put_text(out, "endpoint", f->endpoint);
+    json_put_text(out, "path", f->path);
+    json_put_text(out, "api_key", f->api_key);
+    json_put_text(out, "language", f->language);
     buf_printf(out, ",\"bytes\":%zu,\"tokens\":%zu,\"wants\":%u", f->n_bytes, f->n_tokens, f->wants);
-    put_string(out, ",\"latency\":", route_latency_name(f->latency));
+    json_put_text(out, "latency", route_latency_name(f->latency));
     if (f->has_deadline) buf_printf(out, ",\"left_ms\":%.17g", f->left_ms);
     if (f->n_reply) buf_printf(out, ",\"reply\":%zu", f->n_reply);
     if (f->max_cost > 0) buf_printf(out, ",\"max_cost\":%.17g", f->max_cost);
@@ -65,17 +60,15 @@ static void put_facts(buf *out, const route_book *b, const route_facts *f)
     for (int i = 0; i < N_ROUTE_KEYS; i++)
         buf_printf(out, i ? ",\"%016llx\"" : "\"%016llx\"", (unsigned long long)f->keys[i]);
     buf_printf(out, "],\"resumes\":%d,\"domains\":[", f->resumes);
-    const char *before = "";
     for (size_t i = 0; i < b->n_domains; i++) {
         const domain_fact *d = &f->domains[i];
         if (d->state == DOMAIN_NOT_ASKED) continue;
-        buf_puts(out, before);
-        put_string(out, "{\"set\":", b->domains[i].name);
-        if (d->state == DOMAIN_KNOWN) put_string(out, ",\"label\":", d->label);
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "set", b->domains[i].name);
+        if (d->state == DOMAIN_KNOWN) json_put_text(out, "label", d->label);
         if (d->state == DOMAIN_KNOWN) buf_printf(out, ",\"score\":%.17g", d->score);
-        if (d->state == DOMAIN_UNKNOWN) put_string(out, ",\"why\":", d->why);
+        if (d->state == DOMAIN_UNKNOWN) json_put_text(out, "why", d->why);
         buf_printf(out, ",\"ms\":%.3f}", d->ms);
-        before = ",";
     }
     buf_putc(out, ']');
 }
@@ -94,15 +87,16 @@ static void put_evidence(buf *out, const route_book *b, const evidence *e)
     buf_puts(out, ",\"holds\":[");
     for (size_t i = 0; i < e->n_holds; i++) {
         const config_route *r = owner(b, e->holds[i].rule);
-        if (i) buf_putc(out, ',');
-        put_string(out, "[", r ? r->name : "");
+        json_put_open(out, NULL, '[');
+        json_put_text(out, NULL, r ? r->name : "");
         buf_printf(out, ",%zu,\"%s\",%d]", r ? (size_t)(e->holds[i].rule - r->rules) : 0,
                    questions[e->holds[i].question], e->holds[i].said);
     }
     buf_puts(out, "],\"models\":[");
     for (size_t i = 0; i < e->n_looks; i++) {
         const route_outlook *o = &e->looks[i].said;
-        put_string(out, i ? ",{\"model\":" : "{\"model\":", e->looks[i].model);
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "model", e->looks[i].model);
         buf_printf(out, ",\"known\":%d,\"fits\":%d,\"ready\":%d,\"may_return\":%d,\"late\":%d,\"began\":%d",
                    o->known, o->fits, o->ready, o->may_return, o->late, o->began);
         buf_printf(out, ",\"ms\":%.17g,\"load\":%.17g", o->expected_ms, o->load);
@@ -117,11 +111,12 @@ static void put_evidence(buf *out, const route_book *b, const evidence *e)
 
 void replay_put(buf *out, const route_book *b, const route_facts *f, const evidence *e, const decision *d)
 {
-    put_string(out, "{\"route\":", d->route->name);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "route", d->route->name);
     put_facts(out, b, f);
     put_evidence(out, b, e);
     buf_puts(out, ",\"steps\":[");
-    for (size_t i = 0; i < d->n; i++) put_string(out, i ? "," : "", d->steps[i].model);
+    for (size_t i = 0; i < d->n; i++) json_put_text(out, NULL, d->steps[i].model);
     buf_puts(out, "]}");
 }
 
