@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "json/json.h"
+#include "json/json_put.h"
 #include "base/sys.h"
 
 /* Past this no cache holds any of it, here or anywhere. */
@@ -37,12 +37,6 @@ static void print_head(const bench_report *r)
            "OF MULTIPLYING");
 }
 
-static void put_text(buf *b, const char *key, const char *value)
-{
-    buf_printf(b, "\"%s\":", key);
-    json_put_string(b, value, strlen(value));
-}
-
 static void print_json_head(const bench_report *r)
 {
     const bench_about *a = &r->about;
@@ -50,20 +44,17 @@ static void print_json_head(const bench_report *r)
     buf b = {0};
     sys_cpu_name(cpu, sizeof cpu);
     buf_puts(&b, "{\"shoal\":{\"version\":\"" SHOAL_VERSION "\",");
-    put_text(&b, "commit", bench_commit);
+    json_put_text(&b, "commit", bench_commit);
     buf_puts(&b, "},\"machine\":{");
-    put_text(&b, "cpu", cpu);
+    json_put_text(&b, "cpu", cpu);
     buf_printf(&b, ",\"cores\":%d,\"memory_bytes\":%zu,\"load\":%.2f,\"huge_pages\":%s},", sys_core_count(),
                sys_memory_bytes(), load_now(), measure_huge_pages() ? "true" : "false");
-    put_text(&b, "isa", isa_name(a->isa));
+    json_put_text(&b, "isa", isa_name(a->isa));
     buf_printf(&b, ",\"threads\":%d,\"model\":{", a->n_threads);
-    put_text(&b, "name", a->model);
-    buf_putc(&b, ',');
-    put_text(&b, "architecture", a->arch);
-    buf_putc(&b, ',');
-    put_text(&b, "type", a->type);
-    buf_putc(&b, ',');
-    put_text(&b, "sha256", a->digest);
+    json_put_text(&b, "name", a->model);
+    json_put_text(&b, "architecture", a->arch);
+    json_put_text(&b, "type", a->type);
+    json_put_text(&b, "sha256", a->digest);
     buf_printf(&b,
                ",\"bytes\":%.0f,\"load_ms\":%.1f},\"limits\":{\"multiply_adds_per_s\":%.4g,\"of\":\"%s\"},",
                a->model_bytes, a->load_ms, r->adds_per_s, a->is_float ? "f32" : "int8");

@@ -50,9 +50,3 @@ int cli_ca_open(ca **ret, const char *state, shoal_err *err)
     free(path);
     return rc;
 }
-
-void cli_put_pair(buf *out, const char *key, const char *value)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, value, strlen(value));
-}

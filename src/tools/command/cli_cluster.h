@@ -23,7 +23,4 @@ int64_t cli_now(void); /* seconds since 1970 */
 /* DIR/ca of that state folder. */
 int cli_ca_open(ca **ret, const char *state, shoal_err *err);
 
-/* Append "key":"value". */
-void cli_put_pair(buf *out, const char *key, const char *value);
-
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "command/cli.h"
 #include "command/cli_home.h"
 #include "config/config.h"
@@ -102,12 +103,9 @@ static int put_devices(buf *out, const char *devices, shoal_err *err)
 static int make_json(buf *out, const cli_process_ask *ask, shoal_err *err)
 {
     int rc = 0;
-    buf_puts(out, "{\"input\":");
-    json_put_string(out, ask->text, strlen(ask->text));
-    if (ask->pipeline) {
-        buf_puts(out, ",\"pipeline\":");
-        json_put_string(out, ask->pipeline, strlen(ask->pipeline));
-    }
+    buf_putc(out, '{');
+    json_put_text(out, "input", ask->text);
+    if (ask->pipeline) json_put_text(out, "pipeline", ask->pipeline);
     if (ask->live) buf_puts(out, ",\"stream\":true");
     if (ask->devices) rc = put_devices(out, ask->devices, err);
     buf_putc(out, '}');

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 
 enum { N_ROWS = 10 };
 
@@ -74,8 +75,8 @@ static void put_member_json(const calibrate_report *r, size_t i, buf *out)
 
 void calibrate_put_json(const calibrate_report *r, buf *out)
 {
-    buf_puts(out, "{\"ensemble\":");
-    json_put_string(out, r->ensemble, strlen(r->ensemble));
+    buf_putc(out, '{');
+    json_put_text(out, "ensemble", r->ensemble);
     buf_printf(out, ",\"n\":%zu,\"accuracy\":%.6f,\"members\":[", r->n,
                calibrate_accuracy(r->members, 0, r->n, r->members[0].cal.min_confidence));
     for (size_t i = 0; i < r->n_members; i++) put_member_json(r, i, out);

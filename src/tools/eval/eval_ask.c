@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "json/json_put.h"
 
 enum { TOKENS_MAX = 160 };
 
@@ -53,8 +54,8 @@ static void put_messages(const eval_asker *a, const eval_case *c, buf *out)
 const char *eval_route_request(const eval_asker *a, const eval_case *c, buf *out)
 {
     bool label = eval_expect_is_label(c->expect);
-    buf_puts(out, "{\"model\":");
-    json_put_string(out, a->route, strlen(a->route));
+    buf_putc(out, '{');
+    json_put_text(out, "model", a->route);
     if (label) {
         buf_puts(out, ",\"top_k\":1,\"input\":");
         json_put_string(out, c->input, strlen(c->input));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "json/json_put.h"
 #include "eval/eval_judge.h"
 
 #define FILE_MAX_BYTES (64u << 20)
@@ -189,12 +190,10 @@ int eval_case_put_request(const eval_case *c, const char *pipeline, buf *out)
     if (c->pipeline) pipeline = c->pipeline;
     buf_puts(out, "{");
     if (pipeline) {
-        buf_puts(out, "\"pipeline\":");
-        json_put_string(out, pipeline, strlen(pipeline));
+        json_put_text(out, "pipeline", pipeline);
         buf_putc(out, ',');
     }
-    buf_puts(out, "\"input\":");
-    json_put_string(out, c->input, strlen(c->input));
+    json_put_text(out, "input", c->input);
     if (c->context) {
         buf_puts(out, ",\"context\":");
         json_put(out, c->context);

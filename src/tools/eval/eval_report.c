@@ -6,12 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_json_text(buf *out, const char *key, const char *s)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, s, strlen(s));
-}
-
+#include "json/json_put.h"
 /* ---- for a terminal -------------------------------------------------------------------------- */
 
 static void put_row(const eval_score *s, buf *out)
@@ -47,7 +42,7 @@ void eval_report_failures(const eval_results *r, buf *out)
 static void put_score_json(const eval_score *s, buf *out)
 {
     buf_putc(out, '{');
-    put_json_text(out, "tag", s->tag);
+    json_put_text(out, "tag", s->tag);
     buf_printf(out, ",\"cases\":%zu", s->n);
     for (eval_verdict v = 0; v < EVAL_N_VERDICTS; v++)
         buf_printf(out, ",\"%s\":%zu", eval_verdict_word(v), s->count[v]);
@@ -63,15 +58,11 @@ static void put_failures_json(const eval_results *r, buf *out)
         const eval_result *x = &r->v[i];
         if (x->verdict == EVAL_RIGHT) continue;
         buf_printf(out, "%s{", comma);
-        put_json_text(out, "id", x->c->id);
-        buf_putc(out, ',');
-        put_json_text(out, "verdict", eval_verdict_word(x->verdict));
-        buf_putc(out, ',');
-        put_json_text(out, "input", x->c->input);
-        buf_putc(out, ',');
-        put_json_text(out, "why", x->why);
-        buf_putc(out, ',');
-        put_json_text(out, "got", x->got);
+        json_put_text(out, "id", x->c->id);
+        json_put_text(out, "verdict", eval_verdict_word(x->verdict));
+        json_put_text(out, "input", x->c->input);
+        json_put_text(out, "why", x->why);
+        json_put_text(out, "got", x->got);
         buf_putc(out, '}');
         comma = ",";
     }

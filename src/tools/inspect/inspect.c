@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/sys.h"
 #include "compute/measure.h"
 #include "model/arch/arch.h"
@@ -341,8 +342,8 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
 {
     const model_config *c = model_get_config(m);
     const char *comma = "";
-    buf_puts(out, "{\"path\":");
-    json_put_string(out, path, strlen(path));
+    buf_putc(out, '{');
+    json_put_text(out, "path", path);
     json_text(out, "name", model_name(m));
     json_text(out, "architecture", arch_name(c->arch));
     json_text(out, "task", task_name(c->task));

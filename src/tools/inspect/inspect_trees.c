@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 
 enum { NAMES_SHOWN = 8 };
 
@@ -46,36 +46,19 @@ void inspect_trees_put(buf *out, const scorer *s, const char *path)
     buf_puts(out, "it runs here: shoal score");
 }
 
-static void put_text(buf *out, const char *key, const char *value)
-{
-    buf_printf(out, "\"%s\":", key);
-    json_put_string(out, value, strlen(value));
-    buf_putc(out, ',');
-}
-
-static void put_list(buf *out, const char *key, const char *const *names, size_t n)
-{
-    buf_printf(out, "\"%s\":[", key);
-    for (size_t i = 0; i < n; i++) {
-        if (i) buf_putc(out, ',');
-        json_put_string(out, names[i], strlen(names[i]));
-    }
-    buf_puts(out, "],");
-}
-
 void inspect_trees_put_json(buf *out, const scorer *s, const char *path)
 {
     const forest_info *f = forest_about(scorer_forest(s));
     const series_spec *spec = scorer_spec(s);
     buf_putc(out, '{');
-    put_text(out, "path", path);
-    put_text(out, "architecture", f->format);
-    put_text(out, "task", "score");
-    put_text(out, "booster", f->booster);
-    put_text(out, "objective", f->objective);
-    put_list(out, "features", spec->names, spec->n_features);
-    put_list(out, "channels", spec->channels, spec->n_channels);
-    put_list(out, "labels", spec->labels, spec->n_labels);
-    buf_printf(out, "\"trees\":%zu,\"splits\":%zu,\"leaves\":%zu,\"outputs\":%zu}", f->n_trees, f->n_splits,
+    json_put_text(out, "path", path);
+    json_put_text(out, "architecture", f->format);
+    json_put_text(out, "task", "score");
+    json_put_text(out, "booster", f->booster);
+    json_put_text(out, "objective", f->objective);
+    json_put_texts(out, "features", spec->names, spec->n_features);
+    json_put_texts(out, "channels", spec->channels, spec->n_channels);
+    json_put_texts(out, "labels", spec->labels, spec->n_labels);
+    buf_printf(out, ",\"trees\":%zu,\"splits\":%zu,\"leaves\":%zu,\"outputs\":%zu}", f->n_trees, f->n_splits,
                f->n_leaves, f->n_outputs);
 }

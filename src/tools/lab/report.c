@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "json/json.h"
+#include "json/json_put.h"
 
 enum { SHOWN = 8 };
 
@@ -231,29 +231,23 @@ void report_print(FILE *out, const lab_record *r, const lab_summary *s)
 
 /* ---- files ---- */
 
-static void put_text(buf *b, const char *key, const char *text)
-{
-    buf_printf(b, ",\"%s\":", key);
-    json_put_string(b, text, strlen(text));
-}
-
 static void put_answer(buf *b, const lab_record *r, size_t i)
 {
     const lab_answer *a = &r->answers[i];
     const lab_request *q = &r->scenario->requests[a->request];
     char first[32], gap[32];
     buf_printf(b, "{\"i\":%zu", i);
-    put_text(b, "request", q->name);
+    json_put_text(b, "request", q->name);
     buf_printf(b, ",\"variant\":%u,\"client\":%u", a->variant, a->client);
-    put_text(b, "gateway", r->scenario->gateways[a->gateway]);
+    json_put_text(b, "gateway", r->scenario->gateways[a->gateway]);
     buf_printf(
         b, ",\"attempts\":%u,\"resumed\":%u,\"status\":%d,\"fate\":\"%s\",\"start_ms\":%.3f,\"end_ms\":%.3f",
         a->attempts, a->resumed, a->status, lab_fate_words[a->fate], a->start_ms, a->end_ms);
     buf_printf(b, ",\"first_ms\":%s,\"pieces\":%zu,\"longest_gap_ms\":%s",
                number(a->first_ms < 0 ? -1 : a->first_ms - a->start_ms, first), a->n_pieces,
                number(q->stream ? longest_silence(a) : -1, gap));
-    put_text(b, "digest", a->digest);
-    put_text(b, "why", a->why);
+    json_put_text(b, "digest", a->digest);
+    json_put_text(b, "why", a->why);
     buf_puts(b, "}\n");
 }
 
@@ -263,9 +257,9 @@ static void put_strike(buf *b, const lab_record *r, size_t i)
     char end[32], gap[32];
     buf_printf(b, "{\"at_ms\":%.3f,\"end_ms\":%s,\"do\":\"%s\"", k->at_ms, number(k->end_ms, end),
                lab_action_words[r->scenario->faults[k->fault].action]);
-    put_text(b, "what", k->what);
-    put_text(b, "node", k->node >= 0 ? r->scenario->nodes[k->node].name : "");
-    put_text(b, "model", k->model);
+    json_put_text(b, "what", k->what);
+    json_put_text(b, "node", k->node >= 0 ? r->scenario->nodes[k->node].name : "");
+    json_put_text(b, "model", k->model);
     buf_printf(b, ",\"hit\":%s,\"streams\":%zu,\"gap_ms\":%s}\n", k->hit ? "true" : "false", k->n_touched,
                number(k->gap_ms, gap));
 }
@@ -322,8 +316,8 @@ static int save_summary(const char *folder, const lab_record *r, const lab_summa
     };
     buf b = {0};
     char v[32];
-    buf_puts(&b, "{\"scenario\":");
-    json_put_string(&b, r->scenario->name, strlen(r->scenario->name));
+    buf_putc(&b, '{');
+    json_put_text(&b, "scenario", r->scenario->name);
     buf_printf(&b, ",\"version\":\"" SHOAL_VERSION "\",\"seed\":%llu,\"seconds\":%.3f,\"clients\":%u",
                (unsigned long long)r->scenario->seed, r->whole_ms / 1e3, r->scenario->clients);
     buf_printf(&b, ",\"distinct\":%zu,\"requests\":%zu,\"answered\":%zu,\"lost\":%zu,\"different\":%zu",

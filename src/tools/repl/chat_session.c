@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 
 /* ---- who replies --------------------------------------------------------------------------------------- */
 
@@ -200,15 +201,9 @@ static int print_json(const chat_said *said)
     buf out = {0};
     buf_puts(&out, "{\"role\":\"assistant\",\"content\":");
     json_put_string(&out, said->text.data ? said->text.data : "", said->text.len);
-    if (said->thought.len) {
-        buf_puts(&out, ",\"reasoning_content\":");
-        json_put_string(&out, said->thought.data, said->thought.len);
-    }
+    if (said->thought.len) json_put_text_n(&out, "reasoning_content", said->thought.data, said->thought.len);
     if (said->calls.len) buf_printf(&out, ",\"tool_calls\":%s", said->calls.data);
-    if (*said->finish) {
-        buf_puts(&out, ",\"finish\":");
-        json_put_string(&out, said->finish, strlen(said->finish));
-    }
+    if (*said->finish) json_put_text(&out, "finish", said->finish);
     buf_printf(&out, ",\"tokens\":%zu", said->n_tokens);
     if (said->mean_prob > 0) buf_printf(&out, ",\"mean_prob\":%.6g", said->mean_prob);
     buf_printf(&out, ",\"first_ms\":%.3f,\"ms\":%.3f}", said->first_ms, said->ms);

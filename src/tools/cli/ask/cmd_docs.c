@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "logging/sanitise.h"
 #include "cli/commands.h"
 #include "cli/ask/docs_add.h"
@@ -161,16 +162,9 @@ static int put_ask(buf *out, const given *g, bool question, const char *text, sh
     buf_printf(out, "{\"%s\":", question ? "question" : "query");
     json_put_string(out, text, strlen(text));
     if (g->k) buf_printf(out, ",\"limit\":%lld", g->k);
-    buf_puts(out, ",\"mode\":");
-    json_put_string(out, g->mode, strlen(g->mode));
-    if (g->rerank) {
-        buf_puts(out, ",\"rerank\":");
-        json_put_string(out, g->rerank, strlen(g->rerank));
-    }
-    if (question && g->add.model) {
-        buf_puts(out, ",\"model\":");
-        json_put_string(out, g->add.model, strlen(g->add.model));
-    }
+    json_put_text(out, "mode", g->mode);
+    if (g->rerank) json_put_text(out, "rerank", g->rerank);
+    if (question && g->add.model) json_put_text(out, "model", g->add.model);
     if (filters) {
         buf_puts(out, ",\"filters\":");
         json_put(out, filters);

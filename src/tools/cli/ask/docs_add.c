@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "base/strmap.h"
 #include "logging/sanitise.h"
 #include "base/utf8.h"
@@ -112,12 +113,9 @@ static int list_page(adding *a, long long *after, shoal_err *err)
 static int create(adding *a, shoal_err *err)
 {
     buf body = {0};
-    buf_puts(&body, "{\"name\":");
-    json_put_string(&body, a->ask->collection, strlen(a->ask->collection));
-    if (a->ask->model) {
-        buf_puts(&body, ",\"model\":");
-        json_put_string(&body, a->ask->model, strlen(a->ask->model));
-    }
+    buf_putc(&body, '{');
+    json_put_text(&body, "name", a->ask->collection);
+    if (a->ask->model) json_put_text(&body, "model", a->ask->model);
     if (a->ask->chunk_bytes) buf_printf(&body, ",\"chunk_bytes\":%lld", a->ask->chunk_bytes);
     if (a->ask->shared) buf_puts(&body, ",\"shared\":true");
     buf_putc(&body, '}');
@@ -207,12 +205,11 @@ static void put_document(adding *a, const char *path, plain_type type, const buf
 {
     if (a->n_batch == 0) a->first = path;
     buf_puts(&a->batch, a->n_batch ? "," : "{\"documents\":[");
-    buf_puts(&a->batch, "{\"source\":");
-    json_put_string(&a->batch, path, strlen(path));
+    buf_putc(&a->batch, '{');
+    json_put_text(&a->batch, "source", path);
     buf_printf(&a->batch, ",\"type\":\"%s\",\"metadata\":", plain_type_name(type));
     buf_join(&a->batch, &a->metadata_text);
-    buf_puts(&a->batch, ",\"text\":");
-    json_put_string(&a->batch, text->data ? text->data : "", text->len);
+    json_put_buf(&a->batch, "text", text);
     buf_putc(&a->batch, '}');
     a->n_batch++;
 }
@@ -316,8 +313,8 @@ static void report(const adding *a)
         return;
     }
     buf out = {0};
-    buf_puts(&out, "{\"collection\":");
-    json_put_string(&out, a->ask->collection, strlen(a->ask->collection));
+    buf_putc(&out, '{');
+    json_put_text(&out, "collection", a->ask->collection);
     for (size_t i = 0; i <= INGEST_FAILED; i++)
         buf_printf(&out, ",\"%s\":%zu", ingest_status_word((ingest_status)i), a->n_of[i]);
     buf_printf(&out, ",\"skipped\":%zu,\"chunks\":%zu,\"errors\":", skipped, a->n_chunks);

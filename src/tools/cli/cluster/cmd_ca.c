@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "command/cli_cluster.h"
 #include "command/cli_model.h"
+#include "json/json_put.h"
 #include "trust/state.h"
 
 static const cli_verb verbs[] = {{"init", "", "make the authority, on the machine that keeps it", 0, 0},
@@ -39,21 +40,17 @@ static void put_json(buf *out, const ca *c, const ledger *l, int64_t until, int6
     char pin[65];
     sha256_hex(ca_pin(c), pin);
     buf_putc(out, '{');
-    cli_put_pair(out, "cluster", ca_cluster(c));
-    buf_putc(out, ',');
-    cli_put_pair(out, "pin", pin);
+    json_put_text(out, "cluster", ca_cluster(c));
+    json_put_text(out, "pin", pin);
     buf_printf(out, ",\"until\":%lld,\"crl_number\":%llu,\"certificates\":[", (long long)until,
                (unsigned long long)l->crl_number);
     for (size_t i = 0; i < l->n_certs; i++) {
         const ledger_cert *x = &l->certs[i];
         buf_puts(out, i ? ",{" : "{");
-        cli_put_pair(out, "name", x->name);
-        buf_putc(out, ',');
-        cli_put_pair(out, "role", role_name(x->role));
-        buf_putc(out, ',');
-        cli_put_pair(out, "state", state_of(x, now));
-        buf_putc(out, ',');
-        cli_put_pair(out, "serial", x->serial);
+        json_put_text(out, "name", x->name);
+        json_put_text(out, "role", role_name(x->role));
+        json_put_text(out, "state", state_of(x, now));
+        json_put_text(out, "serial", x->serial);
         buf_printf(out, ",\"from\":%lld,\"until\":%lld,\"revoked\":%lld}", (long long)x->from,
                    (long long)x->until, (long long)x->revoked);
     }

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "command/cli_cluster.h"
 #include "command/cli_model.h"
+#include "json/json_put.h"
 
 static const cli_verb verbs[] = {{"create", "", "make one that lets one machine join once", 0, 0},
                                  {"list", "", "list them, without their secrets", 0, 0},
@@ -42,15 +43,11 @@ static void put_json(buf *out, const ledger *l, int64_t now)
     for (size_t i = 0; i < l->n_tokens; i++) {
         const ledger_token *t = &l->tokens[i];
         buf_puts(out, i ? ",{" : "{");
-        cli_put_pair(out, "id", t->id);
-        buf_putc(out, ',');
-        cli_put_pair(out, "role", role_name(t->role));
-        buf_putc(out, ',');
-        cli_put_pair(out, "state", ledger_token_state(t, now));
-        buf_putc(out, ',');
-        cli_put_pair(out, "name", t->name);
-        buf_putc(out, ',');
-        cli_put_pair(out, "used_by", t->used_by);
+        json_put_text(out, "id", t->id);
+        json_put_text(out, "role", role_name(t->role));
+        json_put_text(out, "state", ledger_token_state(t, now));
+        json_put_text(out, "name", t->name);
+        json_put_text(out, "used_by", t->used_by);
         buf_printf(out, ",\"replace\":%s,\"until\":%lld}", t->replace ? "true" : "false",
                    (long long)t->until);
     }

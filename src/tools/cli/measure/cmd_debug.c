@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "base/sha256.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
@@ -97,8 +97,8 @@ static int print_made(const given *g, const make_report *r)
     buf out = {0};
     sha256_hex(&r->digest, hex);
     if (g->json) {
-        buf_puts(&out, "{\"file\":");
-        json_put_string(&out, g->out, strlen(g->out));
+        buf_putc(&out, '{');
+        json_put_text(&out, "file", g->out);
         buf_printf(&out, ",\"sha256\":\"%s\",\"bytes\":%llu,\"tensors\":%zu,\"weights\":%llu}", hex,
                    (unsigned long long)r->bytes, r->n_tensors, (unsigned long long)r->n_weights);
     } else {

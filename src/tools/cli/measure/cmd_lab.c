@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "os/installed.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "cli/commands.h"
 #include "lab/run.h"
 #include "lab/sandbox.h"
@@ -129,10 +130,9 @@ static int show(const places *p, const char *file, bool json, bool first, shoal_
     snprintf(path, sizeof path, "%s/%.256s", p->scenarios, file);
     int rc = scenario_load(&s, path, err);
     if (rc == 0 && json) {
-        buf_puts(&line, first ? "{\"name\":" : ",{\"name\":");
-        json_put_string(&line, s->name, strlen(s->name));
-        buf_puts(&line, ",\"about\":");
-        json_put_string(&line, s->about, strlen(s->about));
+        json_put_open(&line, NULL, '{');
+        json_put_text(&line, "name", s->name);
+        json_put_text(&line, "about", s->about);
         buf_printf(&line, ",\"seconds\":%g,\"nodes\":%zu}", s->seconds, s->n_nodes);
     } else if (rc == 0) {
         buf_printf(&line, "%-16s %5g s  %s\n", s->name, s->seconds, s->about);

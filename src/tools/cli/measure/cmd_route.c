@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "cli/measure/cli_route.h"
 #include "cli/commands.h"
 #include "command/cli_home.h"
@@ -65,8 +66,8 @@ static int list(const options *o, const char *arg, shoal_err *err)
     buf_puts(&out, "{\"routes\":[");
     for (size_t i = 0; rc == 0 && i < c->book.n_routes; i++) {
         if (!o->json) print_route(&c->book.routes[i]);
-        buf_puts(&out, i ? ",{\"name\":" : "{\"name\":");
-        json_put_string(&out, c->book.routes[i].name, strlen(c->book.routes[i].name));
+        json_put_open(&out, NULL, '{');
+        json_put_text(&out, "name", c->book.routes[i].name);
         buf_puts(&out, ",\"routes_to\":[");
         route_each(&c->book.routes[i], put_name, &out);
         buf_puts(&out, "]}");
@@ -115,10 +116,9 @@ static int ask_server(const options *o, buf *ret_json, shoal_err *err)
     http_where where;
     buf body = {0};
     int rc = cli_process_where(&where, o->server, err);
-    buf_puts(&body, "{\"route\":");
-    json_put_string(&body, o->ask.route, strlen(o->ask.route));
-    buf_puts(&body, ",\"input\":");
-    json_put_string(&body, o->ask.text, strlen(o->ask.text));
+    buf_putc(&body, '{');
+    json_put_text(&body, "route", o->ask.route);
+    json_put_text(&body, "input", o->ask.text);
     if (o->ask.endpoint) buf_puts(&body, ",\"endpoint\":");
     if (o->ask.endpoint) json_put_string(&body, o->ask.endpoint, strlen(o->ask.endpoint));
     if (o->ask.latency) buf_puts(&body, ",\"latency\":");

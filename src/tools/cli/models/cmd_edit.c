@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "json/json.h"
+#include "json/json_put.h"
 #include "base/sha256.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
@@ -80,8 +80,8 @@ static int run(int argc, char **argv)
         return CLI_OK;
     }
     buf out = {0};
-    buf_puts(&out, "{\"file\":");
-    json_put_string(&out, a.v[1], strlen(a.v[1]));
+    buf_putc(&out, '{');
+    json_put_text(&out, "file", a.v[1]);
     buf_printf(&out, ",\"sha256\":\"%s\"}", hex);
     rc = cli_print(&out);
     buf_done(&out);

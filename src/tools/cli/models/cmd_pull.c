@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "json/json.h"
 #include "kinds/model_kind.h"
+#include "json/json_put.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "fetch/pull.h"
@@ -106,12 +107,12 @@ static void put_text(buf *out, const pull_done *d, bool aside)
 
 static void put_json(buf *out, const pull_done *d)
 {
-    buf_puts(out, "{\"model\":");
-    json_put_string(out, d->model, strlen(d->model));
+    buf_putc(out, '{');
+    json_put_text(out, "model", d->model);
     buf_printf(out, ",\"in_manifest\":%s,\"files\":[", d->named ? "true" : "false");
     for (size_t i = 0; i < d->n; i++) {
-        buf_puts(out, i ? ",{\"path\":" : "{\"path\":");
-        json_put_string(out, d->files[i].path, strlen(d->files[i].path));
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "path", d->files[i].path);
         buf_printf(out, ",\"bytes\":%llu,\"sha256\":\"%s\",\"was_here\":%s}",
                    (unsigned long long)d->files[i].bytes, d->files[i].sha256,
                    d->files[i].was_here ? "true" : "false");

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "base/sha256.h"
 #include "cli/models/cli_importance.h"
 #include "cli/commands.h"
@@ -80,8 +80,8 @@ static int print_json(const quantize_report *r, const char *path)
     char hex[65];
     sha256_hex(&r->digest, hex);
     buf out = {0};
-    buf_puts(&out, "{\"file\":");
-    json_put_string(&out, path, strlen(path));
+    buf_putc(&out, '{');
+    json_put_text(&out, "file", path);
     buf_printf(&out, ",\"sha256\":\"%s\",\"bytes_in\":%llu,\"bytes_out\":%llu,\"classes\":[", hex,
                (unsigned long long)r->bytes_in, (unsigned long long)r->bytes_out);
     for (size_t i = 0; i < r->n_classes; i++) {

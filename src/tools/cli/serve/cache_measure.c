@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "json/json.h"
+#include "json/json_put.h"
 #include "cache/near_rule.h"
 #include "retrieve/codes.h"
 #include "routes/language.h"
@@ -101,10 +102,9 @@ static int embed(measure *m, const char *text, vector *ret, shoal_err *err)
     buf body = {0}, headers = {0};
     json_t *reply = NULL;
     buf_printf(&headers, "cache-control: no-store\r\n%s", m->ask->headers ? m->ask->headers : "");
-    buf_puts(&body, "{\"model\":");
-    json_put_string(&body, m->ask->model, strlen(m->ask->model));
-    buf_puts(&body, ",\"input\":");
-    json_put_string(&body, text, strlen(text));
+    buf_putc(&body, '{');
+    json_put_text(&body, "model", m->ask->model);
+    json_put_text(&body, "input", text);
     buf_putc(&body, '}');
     http_ask ask = {.path = "/v1/embeddings", .body = body.data, .n_body = body.len, .headers = headers.data};
     uint64_t from = clock_ns();

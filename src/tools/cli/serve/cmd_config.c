@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli/commands.h"
+#include "json/json_put.h"
 #include "command/cli_home.h"
 #include "config/config_docs.h"
 #include "config/config_put.h"
@@ -38,8 +39,8 @@ static void say_right(const gateway_config *c, const char *path, const json_t *n
 static int say_json(const char *path, const json_t *notes, int rc, const shoal_err *why, shoal_err *err)
 {
     buf out = {0};
-    buf_puts(&out, "{\"file\":");
-    json_put_string(&out, path, strlen(path));
+    buf_putc(&out, '{');
+    json_put_text(&out, "file", path);
     buf_printf(&out, ",\"right\":%s,\"error\":", rc == 0 ? "true" : "false");
     if (rc == 0)
         buf_puts(&out, "null");

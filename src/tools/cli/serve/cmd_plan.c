@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "json/json.h"
+#include "json/json_put.h"
 #include "cli/commands.h"
 #include "config/config_nodes.h"
 #include "serve/measure_here.h"
@@ -210,19 +210,15 @@ static void print_text(const planning *x)
 
 /* ---- for programs -------------------------------------------------------------------------------- */
 
-static void put(buf *out, const char *before, const char *text)
-{
-    buf_puts(out, before);
-    json_put_string(out, text, strlen(text));
-}
-
 static void put_gap(buf *out, const planning *x, const placement_gap *g)
 {
-    put(out, "{\"model\":", x->models[g->model].name);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "model", x->models[g->model].name);
     buf_printf(out, ",\"replicas\":%u,\"standby\":%u,\"refused\":[", g->n_replicas, g->n_standby);
     for (size_t at = 0; at < x->n_nodes; at++) {
-        put(out, at ? ",{\"node\":" : "{\"node\":", x->nodes[at].name);
-        put(out, ",\"why\":", placement_no_text(refusal(x, g, at)));
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "node", x->nodes[at].name);
+        json_put_text(out, "why", placement_no_text(refusal(x, g, at)));
         buf_putc(out, '}');
     }
     buf_puts(out, "]}");
@@ -233,24 +229,26 @@ static void put_assignments(buf *out, const planning *x)
     buf_puts(out, "{\"placements\":[");
     for (size_t i = 0; i < x->p.n_assignments; i++) {
         const placement_assignment *s = &x->p.assignments[i];
-        put(out, i ? ",{\"model\":" : "{\"model\":", x->models[s->model].name);
-        put(out, ",\"node\":", x->nodes[s->node].name);
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "model", x->models[s->model].name);
+        json_put_text(out, "node", x->nodes[s->node].name);
         buf_printf(out, ",\"standby\":%s", s->standby ? "true" : "false");
         if (s->end > 0) buf_printf(out, ",\"first_layer\":%zu,\"end_layer\":%zu", s->first, s->end);
-        put(out, ",\"why\":", placement_why_text(s->why));
+        json_put_text(out, "why", placement_why_text(s->why));
         buf_putc(out, '}');
     }
 }
 
 static void put_prices(buf *out, const planning *x)
 {
-    size_t n = 0, at = 0;
+    size_t at = 0;
     buf_puts(out, "],\"shards\":[");
     for (size_t i = 0; i < x->config->n_models; i++) {
         split_cost c;
         if (!price(x, i, &c)) continue;
         double whole = whole_ms(x, i, &at);
-        put(out, n++ ? ",{\"model\":" : "{\"model\":", x->models[i].name);
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "model", x->models[i].name);
         buf_printf(out,
                    ",\"token_ms\":%.6g,\"compute_ms\":%.6g,\"slowest_ms\":%.6g,\"hops\":%zu,\"hop_ms\":%.6g,"
                    "\"hop_bytes\":%llu,\"whole_ms\":",
@@ -270,9 +268,10 @@ static int print_json(const planning *x)
     put_prices(&out, x);
     buf_puts(&out, "],\"stopping\":[");
     for (size_t i = 0; i < x->p.n_leavers; i++) {
-        put(&out, i ? ",{\"model\":" : "{\"model\":", x->p.leavers[i].model);
-        put(&out, ",\"node\":", x->p.leavers[i].node);
-        put(&out, ",\"why\":", placement_why_text(x->p.leavers[i].why));
+        json_put_open(&out, NULL, '{');
+        json_put_text(&out, "model", x->p.leavers[i].model);
+        json_put_text(&out, "node", x->p.leavers[i].node);
+        json_put_text(&out, "why", placement_why_text(x->p.leavers[i].why));
         buf_putc(&out, '}');
     }
     buf_puts(&out, "],\"missing\":[");
@@ -282,7 +281,8 @@ static int print_json(const planning *x)
     }
     buf_puts(&out, "],\"nodes\":[");
     for (size_t at = 0; at < x->n_nodes; at++) {
-        put(&out, at ? ",{\"name\":" : "{\"name\":", x->nodes[at].name);
+        json_put_open(&out, NULL, '{');
+        json_put_text(&out, "name", x->nodes[at].name);
         buf_printf(&out, ",\"budget_bytes\":%llu,\"taken_bytes\":%llu}",
                    (unsigned long long)placement_budget_bytes(&x->nodes[at]),
                    (unsigned long long)taken_bytes(x, at));

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "json/json.h"
+#include "json/json_put.h"
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
@@ -70,19 +70,14 @@ typedef struct writer {
     bool first;
 } writer;
 
-static void put_pair(buf *out, const char *before, const char *key, const char *value)
-{
-    buf_printf(out, "%s\"%s\":", before, key);
-    json_put_string(out, value, strlen(value));
-}
-
 static void put_verbs(buf *out, const cli_verb *verbs)
 {
     buf_puts(out, ",\"verbs\":[");
     for (const cli_verb *v = verbs; v && v->name; v++) {
-        put_pair(out, v == verbs ? "{" : ",{", "name", v->name);
-        put_pair(out, ",", "args", v->args);
-        put_pair(out, ",", "summary", v->summary);
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "name", v->name);
+        json_put_text(out, "args", v->args);
+        json_put_text(out, "summary", v->summary);
         buf_putc(out, '}');
     }
     buf_putc(out, ']');
@@ -91,19 +86,21 @@ static void put_verbs(buf *out, const cli_verb *verbs)
 static void put_command(void *user, const cli_command *cmd, const cli_option *options, const cli_verb *verbs)
 {
     writer *w = user;
-    put_pair(&w->out, w->first ? "{" : ",{", "name", cmd->name);
+    json_put_open(&w->out, NULL, '{');
+    json_put_text(&w->out, "name", cmd->name);
     w->first = false;
-    put_pair(&w->out, ",", "summary", cmd->summary);
+    json_put_text(&w->out, "summary", cmd->summary);
     buf_printf(&w->out, ",\"hidden\":%s", cmd->hidden ? "true" : "false");
-    put_pair(&w->out, ",", "usage", cmd->usage);
+    json_put_text(&w->out, "usage", cmd->usage);
     put_verbs(&w->out, verbs);
     buf_puts(&w->out, ",\"options\":[");
     for (const cli_option *o = options; o->kind != CLI_KIND_END; o++) {
         char letter[2] = {o->letter, '\0'};
-        put_pair(&w->out, o == options ? "{" : ",{", "name", o->name);
-        put_pair(&w->out, ",", "letter", letter);
-        put_pair(&w->out, ",", "arg", o->arg ? o->arg : "");
-        put_pair(&w->out, ",", "help", o->help);
+        json_put_open(&w->out, NULL, '{');
+        json_put_text(&w->out, "name", o->name);
+        json_put_text(&w->out, "letter", letter);
+        json_put_text(&w->out, "arg", o->arg ? o->arg : "");
+        json_put_text(&w->out, "help", o->help);
         buf_putc(&w->out, '}');
     }
     buf_puts(&w->out, "]}");
