@@ -2,8 +2,8 @@
  * sentencepiece_model.proto (google/sentencepiece). */
 #include <string.h>
 
+#include "base/proto_wire.h"
 #include "tokenizer/tok_spm.h"
-#include "tokenizer/files/tok_wire.h"
 
 enum {
     MODEL_PIECES = 1,
@@ -46,15 +46,15 @@ static float as_float(uint64_t bits)
 static int read_piece(spm_reader *r, cur c)
 {
     spm_piece p = {.type = SPM_NORMAL};
-    wire_field f;
+    proto_item f;
     int rc;
-    while ((rc = wire_next(&c, &f)) > 0) {
-        if (f.number == PIECE_TEXT && f.type == WIRE_BYTES) {
-            p.text = (const char *)f.bytes.at;
-            p.len = cur_left(&f.bytes);
-        } else if (f.number == PIECE_SCORE && f.type == WIRE_32) {
+    while ((rc = proto_next(&c, &f)) > 0) {
+        if (f.number == PIECE_TEXT && f.wire == PROTO_BYTES) {
+            p.text = (const char *)f.bytes;
+            p.len = f.n;
+        } else if (f.number == PIECE_SCORE && f.wire == PROTO_FIXED32) {
             p.score = as_float(f.value);
-        } else if (f.number == PIECE_TYPE && f.type == WIRE_VARINT) {
+        } else if (f.number == PIECE_TYPE && f.wire == PROTO_VARINT) {
             if (f.value < SPM_NORMAL || f.value > SPM_BYTE) return malformed(r, "a piece's type");
             p.type = (spm_type)f.value;
         }
@@ -69,10 +69,10 @@ static int read_piece(spm_reader *r, cur c)
 static int read_trainer(spm_reader *r, cur c)
 {
     enum { UNIGRAM = 1, BPE = 2 };
-    wire_field f;
+    proto_item f;
     int rc;
-    while ((rc = wire_next(&c, &f)) > 0) {
-        if (f.type != WIRE_VARINT) continue;
+    while ((rc = proto_next(&c, &f)) > 0) {
+        if (f.wire != PROTO_VARINT) continue;
         int32_t id = f.value <= TOK_MAX_ID ? (int32_t)f.value : -1;
         switch (f.number) {
         case TRAINER_TYPE:
@@ -97,14 +97,14 @@ static int read_trainer(spm_reader *r, cur c)
 
 static int read_normalizer(spm_reader *r, cur c)
 {
-    wire_field f;
+    proto_item f;
     int rc;
-    while ((rc = wire_next(&c, &f)) > 0) {
-        if (f.number == NORM_MAP && f.type == WIRE_BYTES) {
-            r->v->charsmap = f.bytes.at;
-            r->v->charsmap_len = cur_left(&f.bytes);
+    while ((rc = proto_next(&c, &f)) > 0) {
+        if (f.number == NORM_MAP && f.wire == PROTO_BYTES) {
+            r->v->charsmap = f.bytes;
+            r->v->charsmap_len = f.n;
         }
-        if (f.type != WIRE_VARINT) continue;
+        if (f.wire != PROTO_VARINT) continue;
         if (f.number == NORM_DUMMY) r->v->spaces.dummy = f.value != 0;
         if (f.number == NORM_REMOVE) r->v->spaces.remove_extra = f.value != 0;
         if (f.number == NORM_ESCAPE && f.value == 0)
@@ -114,22 +114,23 @@ static int read_normalizer(spm_reader *r, cur c)
     return rc ? malformed(r, "the normalizer's part") : 0;
 }
 
-static int read_part(spm_reader *r, const wire_field *f)
+static int read_part(spm_reader *r, const proto_item *f)
 {
-    if (f->type != WIRE_BYTES) return 0;
+    if (f->wire != PROTO_BYTES) return 0;
+    cur part = cur_over(f->bytes, f->n);
     switch (f->number) {
-    case MODEL_PIECES: return read_piece(r, f->bytes);
-    case MODEL_TRAINER: return read_trainer(r, f->bytes);
-    case MODEL_NORMALIZER: return read_normalizer(r, f->bytes);
+    case MODEL_PIECES: return read_piece(r, part);
+    case MODEL_TRAINER: return read_trainer(r, part);
+    case MODEL_NORMALIZER: return read_normalizer(r, part);
     default: return 0;
     }
 }
 
 static size_t count_pieces(cur c)
 {
-    wire_field f;
+    proto_item f;
     size_t n = 0;
-    while (n < TOK_MAX_TOKENS && wire_next(&c, &f) > 0) n += f.number == MODEL_PIECES;
+    while (n < TOK_MAX_TOKENS && proto_next(&c, &f) > 0) n += f.number == MODEL_PIECES;
     return n;
 }
 
@@ -148,9 +149,9 @@ int tok_spm_parse(spm_vocab *ret, arena *mem, const void *data, size_t len, size
     r.cap = count_pieces(c);
     v.pieces = arena_alloc(mem, (r.cap + spare + 1) * sizeof *v.pieces);
     if (!v.pieces) return err_nomem(err);
-    wire_field f;
+    proto_item f;
     int rc;
-    while ((rc = wire_next(&c, &f)) > 0) {
+    while ((rc = proto_next(&c, &f)) > 0) {
         rc = read_part(&r, &f);
         if (rc) return rc;
     }
