@@ -213,3 +213,9 @@ int number_put_i64(buf *out, int64_t v)
     char text[NUMBER_SIZE];
     return buf_append(out, text, number_write_i64(text, v));
 }
+
+int number_compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}

@@ -31,4 +31,7 @@ int number_put(buf *out, double v, int digits);
 int number_put_i64(buf *out, int64_t v);
 int number_put_u64(buf *out, uint64_t v);
 
+/* Of qsort, for doubles in ascending order. */
+int number_compare_doubles(const void *a, const void *b);
+
 #endif

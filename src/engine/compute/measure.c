@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "compute/limits.h"
 
 #define ROUNDS        9 /* the median of an odd number of rounds sheds a noisy neighbour */
@@ -34,12 +35,6 @@ static void repeat_mul(void *arg, team_member *m)
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Wall seconds of one call of fn. */
 static double time_once(team *t, void (*fn)(void *, team_member *), void *arg)
 {
@@ -62,7 +57,7 @@ static double time_team(team *t, void (*fn)(void *, team_member *), void *arg, i
     for (*n_repeats = 1; once < seconds / ROUNDS && *n_repeats < 1 << 24; *n_repeats *= 2)
         once = time_once(t, fn, arg);
     for (int r = 0; r < ROUNDS; r++) rounds[r] = time_once(t, fn, arg) / *n_repeats;
-    qsort(rounds, ROUNDS, sizeof *rounds, compare_doubles);
+    qsort(rounds, ROUNDS, sizeof *rounds, number_compare_doubles);
     return rounds[ROUNDS / 2];
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "base/number.h"
 #include "ensemble/verify.h"
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
@@ -37,12 +38,6 @@ static int put_all_numbers(buf *out, const char *text, arena *mem)
     return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 int verify_numbers(const char *text, const char *const *known, size_t n, bool *ret_strange, arena *mem)
 {
     buf said = {0}, list = {0};
@@ -50,10 +45,11 @@ int verify_numbers(const char *text, const char *const *known, size_t n, bool *r
     for (size_t i = 0; i < n && !rc; i++) rc = put_all_numbers(&list, known[i], mem);
     size_t n_said = said.len / sizeof(double), n_known = list.len / sizeof(double);
     const double *want = (const void *)said.data;
-    if (n_known) qsort(list.data, n_known, sizeof(double), compare);
+    if (n_known) qsort(list.data, n_known, sizeof(double), number_compare_doubles);
     *ret_strange = false;
     for (size_t i = 0; i < n_said && !*ret_strange; i++)
-        *ret_strange = !n_known || !bsearch(&want[i], list.data, n_known, sizeof(double), compare);
+        *ret_strange =
+            !n_known || !bsearch(&want[i], list.data, n_known, sizeof(double), number_compare_doubles);
     buf_done(&said);
     buf_done(&list);
     return rc;

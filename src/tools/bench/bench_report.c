@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "json/json_put.h"
 #include "base/sys.h"
+#include "base/number.h"
 
 /* Past this no cache holds any of it, here or anywhere. */
 #define SET_MOST  (1024.0 * 1024 * 1024)
@@ -90,16 +91,10 @@ static int probe_reading(bench_report *r, double set, shoal_err *err)
     return 0;
 }
 
-static int compare_doubles(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 /* Sorts values. */
 static double median(double *values, size_t n)
 {
-    qsort(values, n, sizeof *values, compare_doubles);
+    qsort(values, n, sizeof *values, number_compare_doubles);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 

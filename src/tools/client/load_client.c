@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "client/sse.h"
+#include "base/number.h"
 #include "client/stream_client.h"
 
 enum { BACK_PAUSE_MS = 20, LATE_NS = 1000000 };
@@ -186,15 +187,9 @@ static void *client_main(void *arg)
 
 /* ---- all of them -------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 double load_quantile(double *values, size_t n, double q)
 {
-    qsort(values, n, sizeof *values, compare_doubles);
+    qsort(values, n, sizeof *values, number_compare_doubles);
     size_t skip = 0;
     while (skip < n && values[skip] < 0) skip++;
     n -= skip;

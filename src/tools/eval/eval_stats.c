@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 
 #define Z95 1.959963984540054
 
@@ -15,12 +16,6 @@ eval_interval eval_wilson(size_t right, size_t n)
     double middle = (p + z2n / 2) / (1 + z2n);
     double half = Z95 / (1 + z2n) * sqrt(p * (1 - p) / (double)n + z2n / (4 * (double)n));
     return (eval_interval){fmax(middle - half, 0), fmin(middle + half, 1)};
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 eval_interval eval_difference(const bool *a, const bool *b, size_t n)
@@ -35,6 +30,6 @@ eval_interval eval_difference(const bool *a, const bool *b, size_t n)
         }
         drawn[k] = (double)sum / (double)n;
     }
-    qsort(drawn, EVAL_RESAMPLES, sizeof *drawn, by_size);
+    qsort(drawn, EVAL_RESAMPLES, sizeof *drawn, number_compare_doubles);
     return (eval_interval){drawn[EVAL_RESAMPLES / 40], drawn[EVAL_RESAMPLES - 1 - EVAL_RESAMPLES / 40]};
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/number.h"
 #include "json/json_put.h"
 
 enum { SHOWN = 8 };
@@ -29,17 +30,11 @@ static void add(values *x, double v)
     if (v >= 0) x->v[x->n++] = v;
 }
 
-static int compare(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 /* -1 when there are none. */
 static double quantile(values *x, double q)
 {
     if (x->n == 0) return -1;
-    qsort(x->v, x->n, sizeof *x->v, compare);
+    qsort(x->v, x->n, sizeof *x->v, number_compare_doubles);
     size_t rank = (size_t)(q * (double)x->n);
     return x->v[rank < x->n ? rank : x->n - 1];
 }

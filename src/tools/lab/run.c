@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "lab/processes.h"
 #include "lab/load.h"
 #include "lab/chart.h"
@@ -161,12 +162,6 @@ static uint16_t checksum(const uint16_t *p, size_t n_words)
     return (uint16_t) ~(sum + (sum >> 16));
 }
 
-static int compare(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 /* Half the median time of an echo from `ip`, in microseconds, both kernels' part included; -1 when none came.
  */
 static double echo_us(const char *ip)
@@ -192,7 +187,7 @@ static double echo_us(const char *ip)
         if (got > 0) us[n++] = (double)(clock_ns() - start) / 2e3;
     }
     close(fd);
-    qsort(us, n, sizeof *us, compare);
+    qsort(us, n, sizeof *us, number_compare_doubles);
     return n ? us[n / 2] : -1;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "json/json.h"
 #include "json/json_put.h"
 #include "cache/near_rule.h"
@@ -178,12 +179,6 @@ static double share(double part, double of)
     return of > 0 ? 100 * part / of : 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void print_thresholds(const measure *m)
 {
     static const double AT[] = {0.70, 0.80, 0.85, 0.90, 0.93, 0.95, 0.97, 0.98, 0.99};
@@ -230,7 +225,7 @@ static void print_json(const measure *m)
 static void print(const measure *m)
 {
     counts c = count(m, 0, NULL);
-    qsort(m->ms, m->n_ms, sizeof *m->ms, by_value);
+    qsort(m->ms, m->n_ms, sizeof *m->ms, number_compare_doubles);
     if (m->ask->json) {
         print_json(m);
         return;
