@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "grammar/grammar_write.h"
+#include "json/schema_check.h"
 
 #define UNIQUE_MAX 64 /* values of items that have to differ, ... */
 #define UNIQUE_BYTES \
@@ -146,7 +147,7 @@ static void list_value(value_list *l, const parts *p, const json_t *one, const j
 {
     if (!facts_all_admit(&l->c->x, p, one, list)) return;
     for (size_t i = 0; i < l->n; i++)
-        if (facts_same_value(l->of[i], one)) return;
+        if (json_same(l->of[i], one, NULL)) return;
     if (l->n <= UNIQUE_MAX) l->of[l->n++] = one;
 }
 

@@ -76,9 +76,6 @@ bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value);
  */
 bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value, const json_t *from);
 
-/* JSON Schema's equality: numbers are by value, wherever they are. */
-bool facts_same_value(const json_t *a, const json_t *b);
-
 /* Nothing that is written for `mine` satisfies `schema`: surely, as far as types, values, bounds, texts and
  * required properties show it. */
 bool facts_are_apart(schema_ctx *c, const parts *mine, const json_t *schema);

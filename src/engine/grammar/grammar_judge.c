@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/utf8.h"
+#include "json/schema_check.h"
 
 #define DEPTH_MAX 48 /* schemas may lead back to themselves */
 
@@ -83,59 +84,16 @@ static bool combine_admits(judge j, const json_t *s, const json_t *value)
            conditions_admit(j, s, value);
 }
 
-static bool same_members(const json_t *a, const json_t *b)
-{
-    const char *name;
-    json_t *one;
-    if (json_object_size(a) != json_object_size(b)) return false;
-    json_object_foreach((json_t *)a, name, one)
-    {
-        const json_t *other = json_object_get(b, name);
-        if (!other || !facts_same_value(one, other)) return false;
-    }
-    return true;
-}
-
-static bool same_items(const json_t *a, const json_t *b)
-{
-    size_t i;
-    const json_t *one;
-    if (json_array_size(a) != json_array_size(b)) return false;
-    json_array_foreach(a, i, one)
-    {
-        if (!facts_same_value(one, json_array_get(b, i))) return false;
-    }
-    return true;
-}
-
-/* A double is compared as the integer that it is: beyond 2^53 the other way round would round. */
-static bool same_number(const json_t *a, const json_t *b)
-{
-    if (json_is_integer(a) && json_is_integer(b)) return json_integer_value(a) == json_integer_value(b);
-    if (json_is_real(a) && json_is_real(b)) return json_real_value(a) == json_real_value(b);
-    double d = json_real_value(json_is_real(a) ? a : b);
-    json_int_t n = json_integer_value(json_is_real(a) ? b : a);
-    return d == floor(d) && d >= -0x1p63 && d < 0x1p63 && (json_int_t)d == n;
-}
-
-bool facts_same_value(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) return same_number(a, b);
-    if (json_is_object(a) && json_is_object(b)) return same_members(a, b);
-    if (json_is_array(a) && json_is_array(b)) return same_items(a, b);
-    return json_equal(a, b);
-}
-
 static bool listed(judge j, const json_t *s, const json_t *value)
 {
     const json_t *only = json_object_get(s, "const"), *list = json_object_get(s, "enum"), *one;
     size_t i;
-    if (only && !facts_same_value(only, value)) return false;
+    if (only && !json_same(only, value, NULL)) return false;
     if (!list || list == j.from) return true;
     if (!schema_works(j.c, json_array_size(list) / 4)) return false;
     json_array_foreach(list, i, one)
     {
-        if (facts_same_value(one, value)) return true;
+        if (json_same(one, value, NULL)) return true;
     }
     return false;
 }
@@ -191,7 +149,7 @@ static bool array_admitted(judge j, const json_t *s, const json_t *v)
         if (!own) own = facts_rest_of_items(s);
         if (own && !admits(j, own, one)) return false;
         for (k = 0; unique && k < i; k++)
-            if (facts_same_value(one, json_array_get(v, k))) return false;
+            if (json_same(one, json_array_get(v, k), NULL)) return false;
     }
     return true;
 }

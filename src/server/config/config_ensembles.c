@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "routes/regex.h"
+#include "regex/regex.h"
 
 const config_ensemble *config_ensemble_find(const gateway_config *c, const char *name)
 {

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "messages/degraded.h"
 #include "dialects/openai.h"
-#include "messages/schema_check.h"
+#include "json/schema_check.h"
 #include "messages/stream_id.h"
 
 #define ANSWER_CALLS_MAX     32

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "calls/calls.h"
 #include "ensemble/verify_json.h"
-#include "routes/regex.h"
+#include "regex/regex.h"
 
 #define RERANK_CANDIDATES_MAX 32
 #define RERANK_WORDS_MAX      256 /* of a question; the others are not looked for */

@@ -22,7 +22,7 @@
 #define ENSEMBLE_VERIFY_H
 
 #include "ensemble/verify_case.h"
-#include "routes/regex.h"
+#include "regex/regex.h"
 
 /* X(enum, how traces say it): never a word of the request or of the answer. */
 #define VERIFY_WHYS(X)                                                    \

@@ -28,7 +28,7 @@
 #include "base/err.h"
 #include "router/router.h"
 #include "routes/centroids.h"
-#include "routes/regex.h"
+#include "regex/regex.h"
 
 /* How urgent a request is. X(enum, name): in the order of the engine's queue. */
 #define ROUTE_LATENCY_TABLE(X)            \

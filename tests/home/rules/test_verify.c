@@ -500,6 +500,7 @@ static void json_fits_its_schema_or_does_not(void **state)
         {"{\"type\": [\"null\", \"boolean\"]}", "true", VERIFY_FINE},
         {"{\"type\": [\"null\", \"boolean\"]}", "0", VERIFY_NO_FIT},
         {"{\"enum\": [1, \"a\", null]}", "\"a\"", VERIFY_FINE},
+        {"{\"enum\": [1, \"a\", null]}", "1.0", VERIFY_FINE},
         {"{\"enum\": [1, \"a\", null]}", "\"b\"", VERIFY_NO_FIT},
         {"{\"const\": {\"a\": []}}", "{\"a\": []}", VERIFY_FINE},
         {"{\"const\": {\"a\": []}}", "{\"a\": [1]}", VERIFY_NO_FIT},

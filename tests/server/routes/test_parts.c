@@ -1,4 +1,4 @@
-/* What decisions stand on: patterns with bounds, languages, centroids. */
+/* What decisions stand on: languages, centroids, prices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,47 +10,6 @@
 #include "routes/price.h"
 #include "routes/centroids.h"
 #include "routes/language.h"
-#include "routes/regex.h"
-
-/* ---- patterns ------------------------------------------------------------------------------------ */
-
-static void patterns_are_found_in_utf8(void **state)
-{
-    regex *p = NULL;
-    assert_int_equal(regex_compile(&p, "(?i)\\bLICHT\\b|größe", NULL), 0);
-    assert_int_equal(regex_find(p, "mach das licht an", 17), REGEX_FOUND);
-    assert_int_equal(regex_find(p, "GRÖSSE", strlen("GRÖSSE")), REGEX_NONE);
-    assert_int_equal(regex_find(p, "GRÖßE", strlen("GRÖßE")), REGEX_FOUND);
-    assert_int_equal(regex_find(p, "", 0), REGEX_NONE);
-    assert_int_equal(regex_find(p, "licht \xff", 7), REGEX_NONE); /* no UTF-8 */
-    regex_free(p);
-}
-
-static void a_wrong_pattern_says_where(void **state)
-{
-    regex *p = NULL;
-    shoal_err err;
-    assert_int_equal(regex_compile(&p, "a(b", &err), SHOAL_EINVALID);
-    assert_non_null(strstr(err.message, "at byte 3 of 'a(b': "));
-    assert_null(p);
-}
-
-static void no_text_holds_a_pattern_up(void **state)
-{
-    static char text[40000];
-    regex *p = NULL;
-    memset(text, 'a', sizeof text - 1);
-    assert_int_equal(regex_compile(&p, "(a+)+$|(a|aa)+b", NULL), 0);
-    text[REGEX_BYTES - 1] = '!';
-    assert_int_equal(regex_find(p, text, sizeof text - 1), REGEX_GAVE_UP);
-    regex_free(p);
-    assert_int_equal(regex_compile(&p, "needle", NULL), 0);
-    memcpy(text + REGEX_BYTES, "needle", 6); /* beyond what is looked at */
-    assert_int_equal(regex_find(p, text, sizeof text - 1), REGEX_NONE);
-    memcpy(text + REGEX_BYTES - 6, "needle", 6);
-    assert_int_equal(regex_find(p, text, sizeof text - 1), REGEX_FOUND);
-    regex_free(p);
-}
 
 /* ---- languages ----------------------------------------------------------------------------------- */
 
@@ -171,9 +130,6 @@ static void a_price_is_the_book_s_or_what_was_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_are_found_in_utf8),
-        cmocka_unit_test(a_wrong_pattern_says_where),
-        cmocka_unit_test(no_text_holds_a_pattern_up),
         cmocka_unit_test(languages_are_told_apart),
         cmocka_unit_test(the_nearest_mean_is_found_again_from_its_file),
         cmocka_unit_test(damaged_files_are_refused),

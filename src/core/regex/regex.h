@@ -3,8 +3,8 @@
  * PCRE2 with bounds on steps and memory, so that no text makes a pattern hold up the loop: after
  * REGEX_STEPS the search gives up, which is neither a match nor none. Of a text the first REGEX_BYTES are
  * looked at. One thread at a time for each pattern. */
-#ifndef ROUTES_REGEX_H
-#define ROUTES_REGEX_H
+#ifndef REGEX_REGEX_H
+#define REGEX_REGEX_H
 
 #include <stddef.h>
 

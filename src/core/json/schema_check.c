@@ -1,6 +1,6 @@
 /* schema_check.c: see schema_check.h. Keywords: JSON Schema validation 2020-12, section 6, and core,
  * section 10. */
-#include "messages/schema_check.h"
+#include "json/schema_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "json/json_put.h"
 #include "json/json_refs.h"
 #include "base/utf8.h"
-#include "routes/regex.h"
+#include "regex/regex.h"
 
 /* A step is about what one look into an object takes, or TEXT_BYTES of a text. */
 enum { STEPS_MAX = 200000, DEPTH_MAX = 200, TEXT_BYTES = 64 };
@@ -101,32 +101,58 @@ static bool valid_at(check *c, const json_t *schema, const json_t *value, const 
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-/* As JSON Schema compares: 1 is 1.0, and the order of members says nothing. */
-static bool same(check *c, const json_t *a, const json_t *b)
+static bool take(size_t *steps, size_t n)
+{
+    bool some = !steps || *steps >= n;
+    if (steps) *steps = some ? *steps - n : 0;
+    return some;
+}
+
+/* A double is compared as the integer that it is: beyond 2^53 the other way round would round. */
+static bool same_number(const json_t *a, const json_t *b)
+{
+    if (json_is_integer(a) && json_is_integer(b)) return json_integer_value(a) == json_integer_value(b);
+    if (json_is_real(a) && json_is_real(b)) return json_real_value(a) == json_real_value(b);
+    double d = json_real_value(json_is_real(a) ? a : b);
+    json_int_t n = json_integer_value(json_is_real(a) ? b : a);
+    return d == floor(d) && d >= -0x1p63 && d < 0x1p63 && (json_int_t)d == n;
+}
+
+static bool same_items(const json_t *a, const json_t *b, size_t *steps)
+{
+    if (json_array_size(a) != json_array_size(b)) return false;
+    for (size_t i = 0; i < json_array_size(a); i++)
+        if (!json_same(json_array_get(a, i), json_array_get(b, i), steps)) return false;
+    return true;
+}
+
+static bool same_members(const json_t *a, const json_t *b, size_t *steps)
 {
     const char *key;
     json_t *v;
-    size_t i;
-    if (!works(c, 1)) return false;
-    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
-    if (json_typeof(a) != json_typeof(b)) return false;
-    if (json_is_array(a)) {
-        if (json_array_size(a) != json_array_size(b)) return false;
-        json_array_foreach((json_t *)a, i, v)
-        {
-            if (!same(c, v, json_array_get(b, i))) return false;
-        }
-        return true;
-    }
-    if (json_is_string(a) && !reads(c, json_string_length(a))) return false;
-    if (!json_is_object(a)) return json_equal(a, b);
     if (json_object_size(a) != json_object_size(b)) return false;
     json_object_foreach((json_t *)a, key, v)
     {
-        const json_t *other = reads(c, strlen(key)) ? json_object_get(b, key) : NULL;
-        if (!other || !same(c, v, other)) return false;
+        const json_t *other = take(steps, 1 + strlen(key) / TEXT_BYTES) ? json_object_get(b, key) : NULL;
+        if (!other || !json_same(v, other, steps)) return false;
     }
     return true;
+}
+
+bool json_same(const json_t *a, const json_t *b, size_t *steps)
+{
+    if (!take(steps, 1)) return false;
+    if (json_is_number(a) && json_is_number(b)) return same_number(a, b);
+    if (json_is_object(a) && json_is_object(b)) return same_members(a, b, steps);
+    if (json_is_array(a) && json_is_array(b)) return same_items(a, b, steps);
+    return take(steps, json_string_length(a) / TEXT_BYTES) && json_equal(a, b);
+}
+
+static bool same(check *c, const json_t *a, const json_t *b)
+{
+    if (is_over(c)) return false;
+    bool ok = json_same(a, b, &c->steps);
+    return ok || c->steps > 0 ? ok : works(c, 1);
 }
 
 static bool is_of_type(const json_t *v, const char *type)
@@ -437,17 +463,28 @@ static bool valid(check *c, const json_t *schema, const json_t *value)
     return ok;
 }
 
+static void judge(check *c, const json_t *schema, const json_t *value)
+{
+    *c->v = (schema_verdict){.outcome = SCHEMA_OBEYED};
+    if (schema)
+        valid(c, schema, value);
+    else
+        lacks_memory(c);
+    buf_done(&c->where);
+}
+
 void schema_check(schema_verdict *ret, const json_t *schema, const json_t *value)
 {
-    *ret = (schema_verdict){.outcome = SCHEMA_OBEYED};
     json_t *own = json_refs_resolve(schema);
     check c = {.root = own, .stand_alone = json_refs_stand_alone(own), .v = ret, .steps = STEPS_MAX};
-    if (own)
-        valid(&c, own, value);
-    else
-        lacks_memory(&c);
+    judge(&c, own, value);
     json_decref(own);
-    buf_done(&c.where);
+}
+
+void schema_check_own(schema_verdict *ret, const json_t *schema, const json_t *value)
+{
+    check c = {.root = schema, .v = ret, .steps = SIZE_MAX};
+    judge(&c, schema, value);
 }
 
 void schema_check_text(schema_verdict *ret, const json_t *schema, const char *text, size_t n)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "messages/schema_check.h"
+#include "json/schema_check.h"
 
 /* Each text is one JSON document; `broken` NULL where it obeys. */
 typedef struct row {
@@ -22,6 +22,8 @@ static const row ROWS[] = {
     {"{\"type\":[\"null\",\"integer\"]}", "1.5", "", "type"},
     {"{\"const\":{\"a\":[1,2]}}", "{\"a\":[1.0,2]}", "", NULL},
     {"{\"const\":{\"a\":1}}", "{\"a\":1,\"b\":1}", "", "const"},
+    {"{\"const\":9007199254740993}", "9007199254740992.0", "", "const"},
+    {"{\"const\":9007199254740992}", "9007199254740992.0", "", NULL},
     {"{\"enum\":[\"a\",null]}", "null", "", NULL},
     {"{\"enum\":[\"a\",null]}", "false", "", "enum"},
     {"{\"minimum\":2,\"maximum\":3}", "2", "", NULL},

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "messages/schema_check.h"
+#include "json/schema_check.h"
 #include "json/json.h"
 #include "memory.h"
 

@@ -1,6 +1,6 @@
 /* regex.c: PCRE2 with limits; see regex.h. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "routes/regex.h"
+#include "regex/regex.h"
 
 #include <pcre2.h>
 #include <stdlib.h>
