@@ -5,6 +5,7 @@
 
 #include "dialects/kserve.h"
 #include "json/json.h"
+#include "messages/fields.h"
 #include "base/utf8.h"
 
 /* ---- questions ----------------------------------------------------------------------------------- */
@@ -32,9 +33,7 @@ static json_t *params_of(const json_t *list)
 
 static int set_params(json_t *o, api_error *e)
 {
-    return json_object_set_new(o, "parameters", params_of(json_object_get(o, "parameters"))) == 0
-               ? 0
-               : api_error_nomem(e);
+    return fields_put(o, "parameters", params_of(json_object_get(o, "parameters")), e);
 }
 
 /* Which list of InferTensorContents has a type's elements. */
@@ -131,7 +130,7 @@ static int set_outputs(json_t *message, api_error *e)
         raw &= !json_is_false(binary);
         if (json_is_boolean(binary)) json_object_del(own, "binary_data");
     }
-    return json_object_set_new(params, "binary_data_output", json_boolean(raw)) == 0 ? 0 : api_error_nomem(e);
+    return fields_put(params, "binary_data_output", json_boolean(raw), e);
 }
 
 int kserve_proto_ask(buf *out, size_t *ret_n_json, json_t *message, api_error *e)

@@ -1,17 +1,12 @@
 /* llama.c: what llama-server's clients ask, as the body that ours would send; see llama.h. */
 #include "dialects/llama.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "messages/fields.h"
 #include "json/json.h"
-
-/* Put v, whose reference is taken, under key; SHOAL_ENOMEM also where there is no v. */
-static int put(json_t *o, const char *key, json_t *v)
-{
-    return v && json_object_set_new(o, key, v) == 0 ? 0 : SHOAL_ENOMEM;
-}
 
 /* ---- sampling ------------------------------------------------------------------------------------ */
 
@@ -19,12 +14,14 @@ static int put(json_t *o, const char *key, json_t *v)
 static const struct {
     const char *theirs, *ours;
     double least, most; /* beyond these it is taken as the limit, as there */
-} NUMBERS[] = {{"temperature", "temperature", 0, 1e9},
-               {"top_p", "top_p", 0, 1},
-               {"min_p", "min_p", 0, 1},
-               {"repeat_penalty", "repetition_penalty", 0, 1e9},
-               {"presence_penalty", "presence_penalty", -1e9, 1e9},
-               {"frequency_penalty", "frequency_penalty", -1e9, 1e9}};
+    bool is_sampler;    /* "samplers" may leave it out, which is `off` */
+    double off;
+} NUMBERS[] = {{"temperature", "temperature", 0, 1e9, true, 1},
+               {"top_p", "top_p", 0, 1, true, 1},
+               {"min_p", "min_p", 0, 1, true, 0},
+               {"repeat_penalty", "repetition_penalty", 0, 1e9, false, 0},
+               {"presence_penalty", "presence_penalty", -1e9, 1e9, false, 0},
+               {"frequency_penalty", "frequency_penalty", -1e9, 1e9, false, 0}};
 
 /* What there is nothing of here, and the value that turns it off there. */
 static const struct {
@@ -48,20 +45,17 @@ static bool samples(const json_t *asked, const char *name)
 
 static int put_numbers(llama_ask *a, api_error *e)
 {
-    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
         float v = 0;
-        int rc = fields_num(a->root, NUMBERS[i].theirs, -1e30, 1e30, &v, e);
-        if (rc != 0) return rc;
-        bool off =
-            !samples(a->root, NUMBERS[i].theirs) && strstr("top_p min_p temperature", NUMBERS[i].theirs);
-        if (!off && !fields_get(a->root, NUMBERS[i].theirs)) continue; /* the model's, else llama-server's */
-        double x = (double)v < NUMBERS[i].least  ? NUMBERS[i].least
-                   : (double)v > NUMBERS[i].most ? NUMBERS[i].most
-                                                 : (double)v;
-        if (off) x = strcmp(NUMBERS[i].theirs, "min_p") == 0 ? 0 : 1;
-        if (put(a->body, NUMBERS[i].ours, json_real(x)) != 0) return api_error_nomem(e);
+        rc = fields_num(a->root, NUMBERS[i].theirs, -1e30, 1e30, &v, e);
+        bool off = NUMBERS[i].is_sampler && !samples(a->root, NUMBERS[i].theirs);
+        if (rc != 0 || (!off && !fields_get(a->root, NUMBERS[i].theirs)))
+            continue; /* the model's, else llama-server's */
+        double x = off ? NUMBERS[i].off : fmin(fmax((double)v, NUMBERS[i].least), NUMBERS[i].most);
+        rc = fields_put(a->body, NUMBERS[i].ours, json_real(x), e);
     }
-    return 0;
+    return rc;
 }
 
 static int refuse_absent(const llama_ask *a, api_error *e)
@@ -85,15 +79,14 @@ static int put_top_k(llama_ask *a, api_error *e)
     bool off = !samples(a->root, "top_k");
     if (!off && !fields_get(a->root, "top_k")) return rc;
     if (off || k < 0) k = 0;
-    return rc == 0 && put(a->body, "top_k", json_integer(k)) != 0 ? api_error_nomem(e) : rc;
+    return rc == 0 ? fields_put(a->body, "top_k", json_integer(k), e) : rc;
 }
 
 static int put_seed(llama_ask *a, api_error *e)
 {
     int rc = fields_seed(a->root, &a->form.seed, e);
     bool any = a->form.seed < 0 || a->form.seed == UINT32_MAX; /* as it says "any" */
-    return rc == 0 && put(a->body, "seed", json_integer(any ? -1 : a->form.seed)) != 0 ? api_error_nomem(e)
-                                                                                       : rc;
+    return rc == 0 ? fields_put(a->body, "seed", json_integer(any ? -1 : a->form.seed), e) : rc;
 }
 
 /* One token's: a number, or false for never. */
@@ -108,7 +101,7 @@ static int put_bias(json_t *map, const json_t *id, const json_t *v, api_error *e
         return api_error_bad(e, "logit_bias", "a bias of \"logit_bias\" must be a number or false");
     snprintf(key, sizeof key, "%lld", (long long)json_integer_value(id));
     x = x < -100 ? -100 : x > 100 ? 100 : x;
-    return put(map, key, json_real(x)) == 0 ? 0 : api_error_nomem(e);
+    return fields_put(map, key, json_real(x), e);
 }
 
 /* [[15043, 1.5], [9, false]], or OpenAI's object. */
@@ -117,8 +110,7 @@ static int put_biases(llama_ask *a, api_error *e)
     const json_t *v = fields_get(a->root, "logit_bias");
     int rc = 0;
     if (!v) return 0;
-    if (json_is_object(v))
-        return put(a->body, "logit_bias", json_incref((json_t *)v)) == 0 ? 0 : api_error_nomem(e);
+    if (json_is_object(v)) return fields_put(a->body, "logit_bias", json_incref((json_t *)v), e);
     if (!json_is_array(v)) return api_error_bad(e, "logit_bias", "\"logit_bias\" must be an array of pairs");
     json_t *map = json_object();
     for (size_t i = 0; map && rc == 0 && i < json_array_size(v); i++) {
@@ -128,26 +120,21 @@ static int put_biases(llama_ask *a, api_error *e)
         else
             rc = put_bias(map, json_array_get(pair, 0), json_array_get(pair, 1), e);
     }
-    if (rc == 0) return put(a->body, "logit_bias", map) == 0 ? 0 : api_error_nomem(e);
+    if (rc == 0) return fields_put(a->body, "logit_bias", map, e);
     json_decref(map);
     return rc;
 }
 
 /* ---- the form of the reply ------------------------------------------------------------------------ */
 
-static int put_form(llama_ask *a, api_error *e)
+static int refuse_grammar(const llama_ask *a, api_error *e)
 {
     const char *grammar = NULL;
-    const json_t *schema = fields_get(a->root, "json_schema"),
-                 *format = fields_get(a->root, "response_format");
     int rc = fields_str(a->root, "grammar", &grammar, e);
     if (rc != 0) return rc;
     if (grammar && *grammar)
         return api_error_bad(e, "grammar",
                              "grammars in GBNF are not read here: say the form as \"json_schema\"");
-    if (schema && put(a->body, "json_schema", json_incref((json_t *)schema)) != 0) return api_error_nomem(e);
-    if (format && put(a->body, "response_format", json_incref((json_t *)format)) != 0)
-        return api_error_nomem(e);
     return 0;
 }
 
@@ -185,21 +172,22 @@ static int put_counts(llama_ask *a, api_error *e)
     a->form.n_predict = most < 0 ? -1 : most;
     a->form.n_probs = (unsigned)probs;
     a->many |= n > 1;
-    return put(a->body, "max_tokens", json_integer(most <= 0 ? -1 : most)) == 0 &&
-                   put(a->body, "n", json_integer(n)) == 0
-               ? 0
-               : api_error_nomem(e);
+    rc = fields_put(a->body, "max_tokens", json_integer(most <= 0 ? -1 : most), e);
+    return rc == 0 ? fields_put(a->body, "n", json_integer(n), e) : rc;
 }
+
+/* What is called and means the same. */
+static const fields_name SAME[] = {{"json_schema", "json_schema"},
+                                   {"response_format", "response_format"},
+                                   {"stream", "stream"},
+                                   {"ignore_eos", "ignore_eos"},
+                                   {"stop", "stop"}};
 
 static int put_flags(llama_ask *a, api_error *e)
 {
-    static const char *const COPIED[] = {"stream", "ignore_eos", "stop"};
     int rc = fields_bool(a->root, "return_tokens", &a->form.return_tokens, e);
     if (rc == 0) rc = fields_bool(a->root, "timings_per_token", &a->form.timings_per_token, e);
-    for (size_t i = 0; rc == 0 && i < sizeof COPIED / sizeof *COPIED; i++) {
-        const json_t *v = fields_get(a->root, COPIED[i]);
-        if (v && put(a->body, COPIED[i], json_incref((json_t *)v)) != 0) rc = api_error_nomem(e);
-    }
+    if (rc == 0) rc = fields_rename(a->body, a->root, SAME, sizeof SAME / sizeof *SAME, e);
     a->form.fields = fields_get(a->root, "response_fields");
     if (rc == 0 && a->form.fields && !json_is_array(a->form.fields))
         rc = api_error_bad(e, "response_fields", "\"response_fields\" must be an array of names");
@@ -371,11 +359,10 @@ int llama_read(llama_ask *ret, bool infills, const char *bytes, size_t n, api_er
     if (rc == 0) rc = put_counts(ret, e);
     if (rc == 0) rc = put_numbers(ret, e);
     if (rc == 0) rc = put_top_k(ret, e);
-    if (rc == 0 && put(ret->body, "sampling_defaults", json_string("llama-server")) != 0)
-        rc = api_error_nomem(e);
+    if (rc == 0) rc = fields_put(ret->body, "sampling_defaults", json_string("llama-server"), e);
     if (rc == 0) rc = put_seed(ret, e);
     if (rc == 0) rc = put_biases(ret, e);
-    if (rc == 0) rc = put_form(ret, e);
+    if (rc == 0) rc = refuse_grammar(ret, e);
     if (rc == 0) rc = put_flags(ret, e);
     return rc == 0 ? refuse_rest(ret, e) : rc;
 }
@@ -415,7 +402,8 @@ int llama_spec(gen_spec **ret, llama_ask *a, const char *model, api_error *e)
     gen_spec *s = NULL;
     json_ahead parsed = {0};
     int rc = !a->failed && json_object_set(a->body, "prompt", a->prompts) == 0 &&
-                     put(a->body, "model", json_string(model)) == 0 && json_put(&text, a->body) == 0
+                     json_object_set_new(a->body, "model", json_string(model)) == 0 &&
+                     json_put(&text, a->body) == 0
                  ? 0
                  : api_error_nomem(e);
     if (rc == 0) json_ahead_from(&parsed, &text, a->body);

@@ -12,18 +12,6 @@
 
 #define KEEP_ALIVE_MAX_S (365 * 24 * 3600)
 
-/* Put v, whose reference is taken, under key; SHOAL_ENOMEM also where there is no v. */
-static int put(json_t *o, const char *key, json_t *v)
-{
-    return v && json_object_set_new(o, key, v) == 0 ? 0 : SHOAL_ENOMEM;
-}
-
-static int copy(json_t *o, const char *key, const json_t *from, const char *named)
-{
-    const json_t *v = fields_get(from, named);
-    return v ? put(o, key, json_incref((json_t *)v)) : 0;
-}
-
 static json_t *text_of(const json_t *v)
 {
     return v ? json_incref((json_t *)v) : json_string("");
@@ -40,27 +28,23 @@ static int refuse_pictures(const json_t *o, api_error *e)
 
 static int put_options(json_t *body, const json_t *asked, api_error *e)
 {
-    static const struct {
-        const char *theirs, *ours;
-    } MAP[] = {{"temperature", "temperature"},
-               {"top_p", "top_p"},
-               {"top_k", "top_k"},
-               {"min_p", "min_p"},
-               {"seed", "seed"},
-               {"stop", "stop"},
-               {"num_predict", "max_tokens"},
-               {"repeat_penalty", "repetition_penalty"},
-               {"presence_penalty", "presence_penalty"},
-               {"frequency_penalty", "frequency_penalty"}};
+    static const fields_name NAMES[] = {{"temperature", "temperature"},
+                                        {"top_p", "top_p"},
+                                        {"top_k", "top_k"},
+                                        {"min_p", "min_p"},
+                                        {"seed", "seed"},
+                                        {"stop", "stop"},
+                                        {"num_predict", "max_tokens"},
+                                        {"repeat_penalty", "repetition_penalty"},
+                                        {"presence_penalty", "presence_penalty"},
+                                        {"frequency_penalty", "frequency_penalty"}};
     const json_t *o = fields_get(asked, "options");
-    if (put(body, "sampling_defaults", json_string("ollama")) != 0) return api_error_nomem(e);
-    if (o && !json_is_object(o)) return api_error_bad(e, "options", "\"options\" must be an object");
     int64_t n = 0;
+    if (o && !json_is_object(o)) return api_error_bad(e, "options", "\"options\" must be an object");
     int rc = fields_int(o, "num_predict", -2, INT64_MAX, &n, e);
-    for (size_t i = 0; rc == 0 && o && i < sizeof MAP / sizeof *MAP; i++)
-        if (copy(body, MAP[i].ours, o, MAP[i].theirs) != 0) rc = api_error_nomem(e);
-    if (rc == 0 && n < 0 && put(body, "max_tokens", json_integer(-1)) != 0) rc = api_error_nomem(e);
-    return rc;
+    if (rc == 0) rc = fields_put(body, "sampling_defaults", json_string("ollama"), e);
+    if (rc == 0) rc = fields_rename(body, o, NAMES, sizeof NAMES / sizeof *NAMES, e);
+    return rc == 0 && n < 0 ? fields_put(body, "max_tokens", json_integer(-1), e) : rc;
 }
 
 static int put_format(json_t *body, const json_t *asked, api_error *e)
@@ -76,7 +60,7 @@ static int put_format(json_t *body, const json_t *asked, api_error *e)
                          "strict", 1, "schema", f);
     else
         return api_error_bad(e, "format", "\"format\" must be \"json\" or a JSON schema");
-    return put(body, "response_format", ours) == 0 ? 0 : api_error_nomem(e);
+    return fields_put(body, "response_format", ours, e);
 }
 
 /* true, false, or how hard. */
@@ -85,10 +69,9 @@ static int put_think(ollama_ask *a, json_t *body, const json_t *asked, api_error
     const json_t *think = fields_get(asked, "think");
     if (!think) return 0;
     a->thinks = !json_is_false(think);
-    int rc = json_is_boolean(think)
-                 ? put(body, "chat_template_kwargs", json_pack("{s:O}", "enable_thinking", think))
-                 : put(body, "reasoning_effort", json_incref((json_t *)think));
-    return rc == 0 ? 0 : api_error_nomem(e);
+    if (json_is_boolean(think))
+        return fields_put(body, "chat_template_kwargs", json_pack("{s:O}", "enable_thinking", think), e);
+    return fields_put(body, "reasoning_effort", json_incref((json_t *)think), e);
 }
 
 /* ---- messages ------------------------------------------------------------------------------------ */
@@ -115,17 +98,8 @@ static json_t *arguments_text(const json_t *v)
 static json_t *our_call(const json_t *call, size_t message, size_t i)
 {
     const json_t *f = json_object_get(call, "function");
-    json_t *ours = json_object(), *function = json_object();
-    int rc = ours && function ? 0 : SHOAL_ENOMEM;
-    if (rc == 0) rc = copy(function, "name", f, "name");
-    if (rc == 0) rc = put(function, "arguments", arguments_text(fields_get(f, "arguments")));
-    if (rc == 0) rc = put(ours, "id", call_id(message, i));
-    if (rc == 0) rc = put(ours, "type", json_string("function"));
-    if (rc == 0) rc = put(ours, "function", json_incref(function));
-    json_decref(function);
-    if (rc == 0) return ours;
-    json_decref(ours);
-    return NULL;
+    return json_pack("{s:o, s:s, s:{s:O*, s:o}}", "id", call_id(message, i), "type", "function", "function",
+                     "name", fields_get(f, "name"), "arguments", arguments_text(fields_get(f, "arguments")));
 }
 
 static json_t *our_calls(const json_t *calls, size_t message)
@@ -147,42 +121,43 @@ typedef struct awaited {
     size_t message, n_calls, n_answered;
 } awaited;
 
-static int fill_message(json_t *ours, const json_t *m, size_t i, awaited *last)
+static int fill_message(json_t *ours, const json_t *m, size_t i, awaited *last, api_error *e)
 {
+    static const fields_name ROLE[] = {{"role", "role"}}, THOUGHT[] = {{"thinking", "reasoning_content"}};
     const json_t *calls = fields_get(m, "tool_calls");
     const char *role = fields_text(json_object_get(m, "role"));
-    int rc = copy(ours, "role", m, "role");
-    if (rc == 0) rc = put(ours, "content", text_of(fields_get(m, "content")));
-    if (rc == 0) rc = copy(ours, "reasoning_content", m, "thinking");
+    int rc = fields_rename(ours, m, ROLE, 1, e);
+    if (rc == 0) rc = fields_put(ours, "content", text_of(fields_get(m, "content")), e);
+    if (rc == 0) rc = fields_rename(ours, m, THOUGHT, 1, e);
     if (rc == 0 && json_is_array(calls) && json_array_size(calls) > 0) {
         *last = (awaited){.message = i, .n_calls = json_array_size(calls)};
-        rc = put(ours, "tool_calls", our_calls(calls, i));
+        rc = fields_put(ours, "tool_calls", our_calls(calls, i), e);
     }
     if (rc == 0 && role && strcmp(role, "tool") == 0)
-        rc = put(ours, "tool_call_id", call_id(last->message, last->n_answered++));
+        rc = fields_put(ours, "tool_call_id", call_id(last->message, last->n_answered++), e);
     return rc;
 }
 
 static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
     const json_t *theirs = fields_get(asked, "messages");
-    json_t *all, *m;
+    json_t *all = json_array(), *m;
     awaited last = {0};
     size_t i;
+    int rc = fields_put(body, "messages", all, e);
     if (theirs && !json_is_array(theirs))
         return api_error_bad(e, "messages", "\"messages\" must be a list of messages");
-    all = json_array();
-    if (put(body, "messages", all) != 0) return api_error_nomem(e);
     a->loads = json_array_size(theirs) == 0;
     json_array_foreach(theirs, i, m)
     {
         if (!json_is_object(m)) return api_error_bad(e, "messages", "messages[%zu] must be an object", i);
         if (refuse_pictures(m, e) != 0) return e->status;
         json_t *ours = json_object();
-        if (!ours || json_array_append_new(all, ours) != 0 || fill_message(ours, m, i, &last) != 0)
-            return api_error_nomem(e);
+        if (rc == 0) rc = fields_append(all, ours, e);
+        if (rc == 0) rc = fill_message(ours, m, i, &last, e);
+        if (rc != 0) return rc;
     }
-    return 0;
+    return rc;
 }
 
 /* A prompt is a conversation of one request; a raw one, or one to be filled in, is a completion. */
@@ -200,15 +175,13 @@ static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     a->loads = !*prompt && !(system && *system);
     if (raw) {
         a->path = "/v1/completions";
-        return put(body, "prompt", json_string(prompt)) == 0 ? 0 : api_error_nomem(e);
+        return fields_put(body, "prompt", json_string(prompt), e);
     }
     json_t *messages = json_array();
-    if (put(body, "messages", messages) != 0) return api_error_nomem(e);
-    if (system && *system &&
-        json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system", "content", system)) != 0)
-        return api_error_nomem(e);
-    rc = json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "user", "content", prompt));
-    return rc == 0 ? 0 : api_error_nomem(e);
+    rc = fields_put(body, "messages", messages, e);
+    if (rc == 0 && system && *system)
+        rc = fields_append(messages, json_pack("{s:s,s:s}", "role", "system", "content", system), e);
+    return rc ? rc : fields_append(messages, json_pack("{s:s,s:s}", "role", "user", "content", prompt), e);
 }
 
 /* A chat takes both as they are; a completion takes one number. */
@@ -222,9 +195,8 @@ static int put_logprobs(const ollama_ask *a, json_t *body, const json_t *asked, 
         rc = api_error_bad(e, "top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
     if (rc != 0 || !wanted) return rc;
     bool is_chat = strcmp(a->path, "/v1/chat/completions") == 0;
-    rc = put(body, "logprobs", is_chat ? json_true() : json_integer(n_top));
-    if (rc == 0 && is_chat && n_top > 0) rc = put(body, "top_logprobs", json_integer(n_top));
-    return rc == 0 ? 0 : api_error_nomem(e);
+    rc = fields_put(body, "logprobs", is_chat ? json_true() : json_integer(n_top), e);
+    return rc == 0 && is_chat && n_top > 0 ? fields_put(body, "top_logprobs", json_integer(n_top), e) : rc;
 }
 
 /* A chat drops its oldest messages unless it says "truncate": false. A prompt is never cut, and no reply goes on
@@ -266,6 +238,7 @@ static int refuse_others(const json_t *asked, api_error *e)
 
 static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
+    static const fields_name TOOLS[] = {{"tools", "tools"}};
     a->stream = true;
     a->path = "/v1/chat/completions";
     int rc = fields_bool(asked, "stream", &a->stream, e);
@@ -277,11 +250,9 @@ static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api
     if (rc == 0) rc = put_options(body, asked, e);
     if (rc == 0) rc = put_format(body, asked, e);
     if (rc == 0) rc = put_think(a, body, asked, e);
-    if (rc != 0) return rc;
-    if (copy(body, "tools", asked, "tools") || put(body, "stream", json_true()) ||
-        put(body, "stream_options", json_pack("{s:b}", "include_usage", 1)))
-        return api_error_nomem(e);
-    return 0;
+    if (rc == 0) rc = fields_rename(body, asked, TOOLS, 1, e);
+    if (rc == 0) rc = fields_put(body, "stream", json_true(), e);
+    return rc ? rc : fields_put(body, "stream_options", json_pack("{s:b}", "include_usage", 1), e);
 }
 
 static const char *role_of(const json_t *messages, size_t i)
@@ -334,7 +305,7 @@ static int put_text_logprobs(json_t *body)
 {
     json_t *n = json_object_get(body, "top_logprobs");
     if (!json_object_get(body, "logprobs")) return 0;
-    if (put(body, "logprobs", n ? json_incref(n) : json_integer(0)) != 0) return SHOAL_ENOMEM;
+    if (json_object_set_new(body, "logprobs", n ? json_incref(n) : json_integer(0)) != 0) return SHOAL_ENOMEM;
     json_object_del(body, "top_logprobs");
     return 0;
 }
@@ -350,9 +321,8 @@ int ollama_use_text(ollama_ask *a, json_t *body)
         if (i > 0) buf_puts(&text, "\n\n");
         buf_puts(&text, json_string_value(json_object_get(m, "content")));
     }
-    int rc =
-        text.failed ? SHOAL_ENOMEM : put(body, "prompt", json_stringn(text.data ? text.data : "", text.len));
-    if (rc == 0) rc = put_text_logprobs(body);
+    json_t *prompt = text.failed ? NULL : json_stringn(buf_text(&text), text.len);
+    int rc = json_object_set_new(body, "prompt", prompt) == 0 ? put_text_logprobs(body) : SHOAL_ENOMEM;
     buf_done(&text);
     if (rc != 0) return rc;
     json_object_del(body, "messages");
@@ -365,6 +335,7 @@ int ollama_use_text(ollama_ask *a, json_t *body)
 static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
     const char *field = a->kind == OLLAMA_EMBED ? "input" : "prompt";
+    const fields_name NAMES[] = {{field, "input"}, {"dimensions", "dimensions"}};
     a->path = "/v1/embeddings";
     const json_t *v = fields_get(asked, field);
     bool cut = true; /* as Ollama has it; /v1/embeddings refuses what is too long */
@@ -373,10 +344,8 @@ static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     if (rc != 0) return rc;
     a->loads =
         (json_is_string(v) && json_string_length(v) == 0) || (json_is_array(v) && json_array_size(v) == 0);
-    return copy(body, "input", asked, field) || copy(body, "dimensions", asked, "dimensions") ||
-                   put(body, "truncate", json_boolean(cut))
-               ? api_error_nomem(e)
-               : 0;
+    rc = fields_rename(body, asked, NAMES, sizeof NAMES / sizeof *NAMES, e);
+    return rc == 0 ? fields_put(body, "truncate", json_boolean(cut), e) : rc;
 }
 
 /* "NAME:latest" is NAME. */
@@ -466,7 +435,7 @@ int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, 
     if (rc == 0 && kind < OLLAMA_SHOW) rc = read_keep_alive(ret, asked, e);
     if (rc == 0 && kind == OLLAMA_PULL) ret->stream = true;
     if (rc == 0 && kind == OLLAMA_PULL) rc = fields_bool(asked, "stream", &ret->stream, e);
-    if (rc == 0 && put(body, "model", json_string(ret->model)) != 0) rc = api_error_nomem(e);
+    if (rc == 0) rc = fields_put(body, "model", json_string(ret->model), e);
     if (rc == 0 && (kind == OLLAMA_CHAT || kind == OLLAMA_GENERATE))
         rc = read_generation(ret, body, asked, e);
     if (rc == 0 && (kind == OLLAMA_EMBED || kind == OLLAMA_EMBEDDINGS)) rc = read_texts(ret, body, asked, e);

@@ -109,7 +109,7 @@ static int copy_call(json_t *to, const json_t *call, const char *param, api_erro
     const char *id = fields_text(json_object_get(call, "id"));
     json_t *v = json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id ? id : "", "type", "function", "function",
                           "name", name, "arguments", args ? arguments_value(args) : json_object());
-    return json_array_append_new(to, v) == 0 ? 0 : api_error_nomem(e);
+    return fields_append(to, v, e);
 }
 
 static int copy_calls(json_t *to, const json_t *m, size_t i, api_error *e)

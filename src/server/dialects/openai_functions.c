@@ -8,11 +8,6 @@
 
 #define FUNCTIONS_MAX 128
 
-static int set(json_t *o, const char *key, json_t *v, api_error *e)
-{
-    return v && json_object_set_new(o, key, v) == 0 ? 0 : api_error_nomem(e);
-}
-
 /* ---- fields ---------------------------------------------------------------------------------------- */
 
 static int check_function(const json_t *f, size_t i, api_error *e)
@@ -32,13 +27,11 @@ static int map_functions(json_t *root, const json_t *functions, api_error *e)
         return api_error_bad(e, "functions", "\"functions\" must be an array of at most %d functions",
                              FUNCTIONS_MAX);
     json_t *tools = json_array();
-    int rc = set(root, "tools", tools, e);
+    int rc = fields_put(root, "tools", tools, e);
     for (size_t i = 0; rc == 0 && i < json_array_size(functions); i++) {
         json_t *f = json_array_get(functions, i);
         rc = check_function(f, i, e);
-        if (rc == 0 &&
-            json_array_append_new(tools, json_pack("{s:s, s:O}", "type", "function", "function", f)) != 0)
-            rc = api_error_nomem(e);
+        if (rc == 0) rc = fields_append(tools, json_pack("{s:s, s:O}", "type", "function", "function", f), e);
     }
     return rc;
 }
@@ -47,10 +40,10 @@ static int map_choice(json_t *root, const json_t *choice, api_error *e)
 {
     const char *word = fields_text(choice), *name = fields_text(json_object_get(choice, "name"));
     if (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0))
-        return set(root, "tool_choice", json_incref((json_t *)choice), e);
+        return fields_put(root, "tool_choice", json_incref((json_t *)choice), e);
     if (name)
-        return set(root, "tool_choice",
-                   json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name", name), e);
+        return fields_put(root, "tool_choice",
+                          json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name", name), e);
     return api_error_bad(e, "function_call", "\"function_call\" must be none, auto or {\"name\"}");
 }
 
@@ -68,7 +61,7 @@ static int map_fields(gen_spec *s, api_error *e)
     s->functions = true;
     int rc = functions ? map_functions(s->root, functions, e) : 0;
     if (rc == 0 && choice) rc = map_choice(s->root, choice, e);
-    return rc == 0 ? set(s->root, "parallel_tool_calls", json_false(), e) : rc;
+    return rc == 0 ? fields_put(s->root, "parallel_tool_calls", json_false(), e) : rc;
 }
 
 /* ---- messages -------------------------------------------------------------------------------------- */
@@ -89,8 +82,8 @@ static int map_call(json_t *m, const json_t *call, size_t i, api_error *e)
     if (!fields_text(json_object_get(call, "name")))
         return api_error_bad(e, param, "%s needs name and arguments as strings", param);
     name_call(id, i);
-    return set(m, "tool_calls",
-               json_pack("[{s:s, s:s, s:O}]", "id", id, "type", "function", "function", call), e);
+    return fields_put(m, "tool_calls",
+                      json_pack("[{s:s, s:s, s:O}]", "id", id, "type", "function", "function", call), e);
 }
 
 /* `called` is the number of the message that holds the latest call; i itself: none does. */
@@ -98,9 +91,9 @@ static int map_result(json_t *m, size_t i, size_t called, api_error *e)
 {
     char id[32];
     name_call(id, called);
-    int rc = set(m, "role", json_string("tool"), e);
+    int rc = fields_put(m, "role", json_string("tool"), e);
     if (rc == 0 && called != i && !fields_get(m, "tool_call_id"))
-        rc = set(m, "tool_call_id", json_string(id), e);
+        rc = fields_put(m, "tool_call_id", json_string(id), e);
     return rc;
 }
 

@@ -35,12 +35,6 @@ static json_t *copy_object(const json_t *o)
     return out;
 }
 
-/* Takes v; 0 or an HTTP status: NULL is no memory. */
-static int put(json_t *o, const char *key, json_t *v, api_error *e)
-{
-    return json_object_set_new(o, key, v) == 0 ? 0 : api_error_nomem(e);
-}
-
 /* ---- input --------------------------------------------------------------------------------------- */
 
 /* Appends a part of text under chat's name for it. `field`: "content" or "output" of item i. */
@@ -63,7 +57,7 @@ static int add_part(json_t *to, const json_t *part, const char *field, size_t i,
         return api_error_bad(e, "input", "input[%zu].%s[%zu]: \"%s\" must be a string", i, field, k,
                              refusal ? "refusal" : "text");
     json_t *out = json_pack("{s:s, s:O}", "type", "text", "text", text);
-    return json_array_append_new(to, out) == 0 ? 0 : api_error_nomem(e);
+    return fields_append(to, out, e);
 }
 
 /* Appends m with `content`, a text or an array of parts, which is `field` of item i. Takes m. */
@@ -71,13 +65,13 @@ static int add_with_content(json_t *to, json_t *m, json_t *content, const char *
 {
     json_t *parts = json_is_array(content) ? json_array() : json_incref(content), *part;
     size_t k;
-    int rc = json_object_set_new(m, "content", parts) == 0 ? 0 : api_error_nomem(e);
+    int rc = fields_put(m, "content", parts, e);
     json_array_foreach(content, k, part)
     {
         if (rc != 0) break;
         rc = add_part(parts, part, field, i, k, e);
     }
-    if (rc == 0) return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+    if (rc == 0) return fields_append(to, m, e);
     json_decref(m);
     return rc;
 }
@@ -105,9 +99,9 @@ static int add_call(json_t *to, const json_t *item, size_t i, api_error *e)
     json_t *call = json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function", "function", "name",
                              name, "arguments", arguments);
     json_t *last = json_array_get(to, json_array_size(to) - 1), *calls = json_object_get(last, "tool_calls");
-    if (calls) return json_array_append_new(calls, call) == 0 ? 0 : api_error_nomem(e);
+    if (calls) return fields_append(calls, call, e);
     json_t *m = json_pack("{s:s, s:s, s:[o]}", "role", "assistant", "content", "", "tool_calls", call);
-    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+    return fields_append(to, m, e);
 }
 
 static int add_output(json_t *to, const json_t *item, size_t i, api_error *e)
@@ -124,7 +118,7 @@ static int add_output(json_t *to, const json_t *item, size_t i, api_error *e)
 static int add_text(json_t *to, json_t *text, api_error *e)
 {
     json_t *m = json_pack("{s:s, s:O}", "role", "user", "content", text);
-    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+    return fields_append(to, m, e);
 }
 
 static int add_item(json_t *to, const json_t *item, size_t i, api_error *e)
@@ -272,7 +266,7 @@ static int read_tools(response_spec *s, api_error *e)
         rc = api_error_nomem(e);
     json_decref(out);
     if (rc != 0 || !json_is_object(choice)) return rc;
-    return put(s->chat, "tool_choice", nested_choice(choice), e);
+    return fields_put(s->chat, "tool_choice", nested_choice(choice), e);
 }
 
 static int read_format(response_spec *s, api_error *e)
@@ -284,8 +278,8 @@ static int read_format(response_spec *s, api_error *e)
     if (!format) return 0;
     if (!type) return api_error_bad(e, "text.format", "\"text.format\" must be an object with a \"type\"");
     if (strcmp(type, "json_schema") == 0)
-        return put(s->chat, "response_format", nested(format, type, "json_schema"), e);
-    return put(s->chat, "response_format", copy_object(format), e);
+        return fields_put(s->chat, "response_format", nested(format, type, "json_schema"), e);
+    return fields_put(s->chat, "response_format", copy_object(format), e);
 }
 
 /* ---- the request --------------------------------------------------------------------------------- */
@@ -312,9 +306,9 @@ static int rename_fields(response_spec *s, api_error *e)
     if (reasoning && !json_is_object(reasoning))
         return api_error_bad(e, "reasoning", "\"reasoning\" must be an object");
     json_object_del(s->chat, "reasoning");
-    int rc = effort ? put(s->chat, "reasoning_effort", json_incref((json_t *)effort), e) : 0;
+    int rc = effort ? fields_put(s->chat, "reasoning_effort", json_incref((json_t *)effort), e) : 0;
     bool some = wants_logprobs(s->root) || (json_is_integer(top) && json_integer_value(top) > 0);
-    return rc == 0 && some ? put(s->chat, "logprobs", json_true(), e) : rc;
+    return rc == 0 && some ? fields_put(s->chat, "logprobs", json_true(), e) : rc;
 }
 
 /* What the other known values would add is made by hosted tools and encrypted reasoning, of which there is
@@ -385,7 +379,7 @@ static int read_rest(response_spec *s, api_error *e)
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) json_object_del(s->chat, OWN[i]);
     rc = rename_fields(s, e);
     if (rc != 0) return rc;
-    return most ? put(s->chat, "max_completion_tokens", json_incref((json_t *)most), e) : 0;
+    return most ? fields_put(s->chat, "max_completion_tokens", json_incref((json_t *)most), e) : 0;
 }
 
 int response_spec_parse(response_spec **ret, const char *body, size_t len, api_error *e)

@@ -113,6 +113,26 @@ const json_t *fields_get(const json_t *o, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
+int fields_put(json_t *o, const char *key, json_t *v, api_error *e)
+{
+    return json_object_set_new(o, key, v) == 0 ? 0 : api_error_nomem(e);
+}
+
+int fields_append(json_t *list, json_t *v, api_error *e)
+{
+    return json_array_append_new(list, v) == 0 ? 0 : api_error_nomem(e);
+}
+
+int fields_rename(json_t *to, const json_t *from, const fields_name *rows, size_t n, api_error *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const json_t *v = fields_get(from, rows[i].theirs);
+        if (v) rc = fields_put(to, rows[i].ours, json_incref((json_t *)v), e);
+    }
+    return rc;
+}
+
 const char *fields_text(const json_t *v)
 {
     if (!json_is_string(v)) return NULL;

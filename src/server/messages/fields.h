@@ -20,6 +20,15 @@ int fields_num(const json_t *o, const char *key, double min, double max, float *
 int fields_bool(const json_t *o, const char *key, bool *ret, api_error *e);
 /* NULL when absent or null. */
 const json_t *fields_get(const json_t *o, const char *key);
+/* Put v under the key, resp. at the end of the list. v is taken; NULL: memory ran out. */
+int fields_put(json_t *o, const char *key, json_t *v, api_error *e);
+int fields_append(json_t *list, json_t *v, api_error *e);
+/* A field's name in another API, and here. */
+typedef struct fields_name {
+    const char *theirs, *ours;
+} fields_name;
+/* Put the fields that `from` has into `to` under our names. */
+int fields_rename(json_t *to, const json_t *from, const fields_name *rows, size_t n, api_error *e);
 /* Append the bytes of a file in base64, as it is or as a data: URL; `what` it is ("sound file") goes into the
  * sentence. */
 int fields_file(const json_t *o, const char *key, const char *what, buf *ret, api_error *e);
