@@ -84,12 +84,11 @@ static void put_step(buf *out, const config_ensemble *e, size_t i)
 {
     buf why = {0};
     put_why(&why, e, i);
-    out->failed |= why.failed;
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "route", e->name);
     json_put_text(out, "model", e->members[i].model);
-    buf_puts(out, ",\"reason\":\"member\",\"why\":");
-    json_put_string(out, why.data ? why.data : "", why.len);
+    buf_puts(out, ",\"reason\":\"member\"");
+    json_put_buf(out, "why", &why);
     buf_putc(out, '}');
     buf_done(&why);
 }
@@ -104,9 +103,6 @@ void ensemble_words_put(buf *out, const config_ensemble *e)
     buf_putc(out, '{');
     json_put_text(out, "route", e->name);
     buf_printf(out, ",\"kind\":\"%s\",\"steps\":[", KINDS[e->kind]);
-    for (size_t i = 0; i < e->n_members; i++) {
-        if (i) buf_putc(out, ',');
-        put_step(out, e, i);
-    }
+    for (size_t i = 0; i < e->n_members; i++) put_step(out, e, i);
     buf_puts(out, "],\"skipped\":[],\"object\":\"shoal.route\"");
 }

@@ -328,7 +328,7 @@ static int64_t expiry(const json_t *m, const ollama_times *t)
 static void put_listed(buf *out, const json_t *m, bool running, const ollama_times *t)
 {
     const char *id = *json_text_of(m, "id") ? json_text_of(m, "id") : json_text_of(m, "name");
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "name", id);
     json_put_text(out, "model", id);
     put_time(out, running ? "expires_at" : "modified_at",
@@ -359,22 +359,17 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     const json_t *data = json_object_get(ours, "data");
     json_t *m;
     size_t i;
-    bool first = true;
     if (!json_is_array(data)) return SHOAL_EPROTOCOL;
     buf_puts(out, "{\"models\":[");
     json_array_foreach(data, i, m)
     {
         if (running && (json_integer_of(m, "ready") == 0 || *json_text_of(m, "root")))
             continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
-        if (!first) buf_putc(out, ',');
-        first = false;
         put_listed(out, m, running, t);
     }
     json_array_foreach(running ? NULL : stored, i, m)
     {
         if (is_listed(data, json_text_of(m, "name"))) continue;
-        if (!first) buf_putc(out, ',');
-        first = false;
         put_listed(out, m, false, t);
     }
     buf_puts(out, "]}");

@@ -82,7 +82,7 @@ static void on_done(void *user, const ingest_result *r)
 
 static void put_outcome(buf *out, const ingest_outcome *o)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     if (o->id) buf_printf(out, "\"id\":%lld,", (long long)o->id);
     json_put_text(out, "source", o->source);
     buf_printf(out, ",\"status\":\"%s\",\"chunks\":%zu,\"bytes\":%zu", ingest_status_word(o->status),
@@ -96,7 +96,6 @@ static void put_outcomes(buf *out, const ingest_result *r, const char *collectio
     size_t of[INGEST_FAILED + 1] = {0};
     buf_puts(out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < r->n; i++) {
-        if (i) buf_putc(out, ',');
         put_outcome(out, &r->v[i]);
         of[r->v[i].status]++;
     }

@@ -130,7 +130,7 @@ void collections_put_piece(buf *out, const store_piece *p)
 
 static void put_hit(buf *out, const search_hit *h)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "text", h->piece.text);
     buf_printf(out, ",\"score\":%.9g,", (double)h->found.score);
     collections_put_piece(out, &h->piece);
@@ -144,10 +144,7 @@ static void answer(search_job *j, const find_result *r)
     gateway_request *rq = j->rq;
     buf out = {0};
     buf_puts(&out, "{\"results\":[");
-    for (size_t i = 0; i < r->n; i++) {
-        if (i) buf_putc(&out, ',');
-        put_hit(&out, &r->v[i]);
-    }
+    for (size_t i = 0; i < r->n; i++) put_hit(&out, &r->v[i]);
     buf_putc(&out, ']');
     if (r->degraded) json_put_text(&out, "degraded", r->degraded);
     buf_putc(&out, '}');

@@ -9,7 +9,7 @@
 
 static void put_stage(buf *out, const config_stage *s)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "stage", s->name);
     json_put_text(out, "kind", s->kind->name);
     if (s->model) json_put_text(out, "model", s->model);
@@ -18,7 +18,7 @@ static void put_stage(buf *out, const config_stage *s)
 
 static void put_device(buf *out, const config_device *d)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "id", d->id);
     json_put_text(out, "name", d->name);
     if (d->state) json_put_text(out, "state", d->state);
@@ -27,18 +27,12 @@ static void put_device(buf *out, const config_device *d)
 
 static void put_pipeline(buf *out, const config_pipeline *p)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "id", p->name);
     buf_puts(out, ",\"object\":\"pipeline\",\"stages\":[");
-    for (unsigned i = 0; i < p->n_stages; i++) {
-        if (i) buf_putc(out, ',');
-        put_stage(out, &p->stages[i]);
-    }
+    for (unsigned i = 0; i < p->n_stages; i++) put_stage(out, &p->stages[i]);
     buf_puts(out, "],\"devices\":[");
-    for (unsigned i = 0; i < p->n_devices; i++) {
-        if (i) buf_putc(out, ',');
-        put_device(out, &p->devices[i]);
-    }
+    for (unsigned i = 0; i < p->n_devices; i++) put_device(out, &p->devices[i]);
     buf_puts(out, "]}");
 }
 
@@ -47,11 +41,8 @@ void pipelines_list(gateway_request *rq)
     const gateway_config *c = rq->config;
     buf out = {0};
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
-    bool first = true;
     for (size_t i = 0; i < c->n_pipelines && !out.failed; i++) {
         if (!admission_shows(rq, c->pipelines[i].name)) continue;
-        if (!first) buf_putc(&out, ',');
-        first = false;
         put_pipeline(&out, &c->pipelines[i]);
     }
     buf_puts(&out, "]}");

@@ -12,14 +12,11 @@
 /* Sources that hear nothing: what is shown of them is their last word. */
 static void put_away(buf *out, const registry *g)
 {
-    bool first = true;
     buf_puts(out, ",\"away\":[");
     for (size_t i = 0; i < registry_count_sources(g); i++) {
         const char *name = source_name(registry_source_at(g, i));
         if (!*source_trouble(registry_source_at(g, i))) continue;
-        if (!first) buf_putc(out, ',');
-        first = false;
-        json_put_string(out, name, strlen(name));
+        json_put_text(out, NULL, name);
     }
     buf_putc(out, ']');
 }
@@ -71,7 +68,7 @@ const char *describe_replica_state(const replica *r)
 
 void describe_replica(buf *out, const gateway *g, const replica *r)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "id", r->id);
     json_put_text(out, "model", r->model);
     json_put_text(out, "node", r->node ? r->node->name : "");
@@ -100,7 +97,7 @@ static void put_machine(buf *out, const node *n)
 
 void describe_node(buf *out, const node *n)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "name", n->name);
     json_put_text(out, "site", n->site);
     put_machine(out, n);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
+#include "json/json_put.h"
 #include "cluster/node.h"
 #include "request/admission.h"
 #include "observe/describe.h"
@@ -182,15 +182,11 @@ static void put_changed(buf *out, const live *l, live_kind kind, uint64_t since)
 
 static void put_gone(buf *out, const live *l, uint64_t since)
 {
-    bool first = true;
     for (const live_item *it = l->items; it; it = it->next) {
         if (!it->gone || it->changed <= since) continue;
         buf name = {0};
         buf_printf(&name, "%s %s", KINDS[it->kind], it->name);
-        if (!first) buf_putc(out, ',');
-        first = false;
-        json_put_string(out, name.data ? name.data : "", name.len);
-        out->failed |= name.failed;
+        json_put_buf(out, NULL, &name);
         buf_done(&name);
     }
 }

@@ -20,19 +20,13 @@ void overview_handle(gateway_request *rq)
     buf_puts(&out, ",\"cache\":");
     caches_put(&out, rq->gateway);
     buf_puts(&out, ",\"nodes\":[");
-    bool first = true;
     for (size_t i = 0; i < registry_count(g); i++) {
         const node *n = registry_at(g, i)->node;
         if (!is_new(g, n, i)) continue;
-        if (!first) buf_putc(&out, ',');
-        first = false;
         describe_node(&out, n);
     }
     buf_puts(&out, "],\"replicas\":[");
-    for (size_t i = 0; i < registry_count(g); i++) {
-        if (i) buf_putc(&out, ',');
-        describe_replica(&out, rq->gateway, registry_at(g, i));
-    }
+    for (size_t i = 0; i < registry_count(g); i++) describe_replica(&out, rq->gateway, registry_at(g, i));
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);
     buf_done(&out);

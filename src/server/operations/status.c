@@ -426,7 +426,7 @@ void status_health(gateway_request *rq)
 
 static void put_replica(buf *out, const replica *r)
 {
-    buf_putc(out, '{');
+    json_put_open(out, NULL, '{');
     json_put_text(out, "id", r->id);
     json_put_text(out, "model", r->model);
     json_put_text(out, "state", describe_replica_state(r));
@@ -481,10 +481,7 @@ static void answer_ready_all(gateway_request *rq)
                draining ? "draining"
                : ready  ? "ready"
                         : "not_ready");
-    for (size_t i = 0; i < registry_count(g); i++) {
-        if (i) buf_putc(&out, ',');
-        put_replica(&out, registry_at(g, i));
-    }
+    for (size_t i = 0; i < registry_count(g); i++) put_replica(&out, registry_at(g, i));
     buf_printf(&out, "],\"restarts\":%u,", handover_restarts());
     status_put_sources(&out, g);
     readiness_put_missing(&out, rq->gateway);

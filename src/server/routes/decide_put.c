@@ -221,14 +221,8 @@ void decide_put_json(buf *out, const route_book *b, const decision *d, const rou
     json_put_open(out, NULL, '{');
     json_put_text(out, "route", d->route->name);
     buf_puts(out, ",\"steps\":[");
-    for (size_t i = 0; i < d->n; i++) {
-        if (i) buf_putc(out, ',');
-        put_note(out, b, &d->steps[i], f);
-    }
+    for (size_t i = 0; i < d->n; i++) put_note(out, b, &d->steps[i], f);
     buf_puts(out, "],\"skipped\":[");
-    for (size_t i = 0; i < d->n_skipped; i++) {
-        if (i) buf_putc(out, ',');
-        put_note(out, b, &d->skipped[i], f);
-    }
+    for (size_t i = 0; i < d->n_skipped; i++) put_note(out, b, &d->skipped[i], f);
     buf_putc(out, ']');
 }
