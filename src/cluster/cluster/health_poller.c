@@ -88,15 +88,6 @@ static void retry_later(health_poller *l)
 
 /* ---- describe ---------------------------------------------------------------------------------- */
 
-/* A line of text that may stand in logs, headers and answers. */
-static bool is_line(const char *s, size_t most)
-{
-    size_t n = strlen(s);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
-    return n <= most && utf8_valid(s, n, NULL);
-}
-
 /* A digest goes into answers as it is. */
 static bool is_digest(const char *s)
 {
@@ -109,7 +100,7 @@ static bool is_digest(const char *s)
 static bool are_lines(char *const *texts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!is_line(texts[i], TEXT_MAX)) return false;
+        if (!utf8_is_line(texts[i], TEXT_MAX)) return false;
     return true;
 }
 

@@ -104,10 +104,7 @@ void member_table_leave(member_table *r, member_entry *e)
 
 bool member_table_text_ok(const char *s)
 {
-    size_t n = strlen(s);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
-    return n <= MEMBER_TABLE_TEXT_MAX && utf8_valid(s, n, NULL);
+    return utf8_is_line(s, MEMBER_TABLE_TEXT_MAX);
 }
 
 static bool number_is_fine(double x)

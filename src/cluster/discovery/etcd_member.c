@@ -47,18 +47,10 @@ int etcd_member_key(const char *key, etcd_kind *ret, char name[64], const char *
 
 /* ---- reading ------------------------------------------------------------------------------------- */
 
-static bool text_is_fine(const char *s, size_t max)
-{
-    size_t n = strlen(s);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
-    return n <= max && utf8_valid(s, n, NULL);
-}
-
 static int get_text(const json_t *o, const char *key, size_t max, const char **ret, shoal_err *err)
 {
     int rc = json_get_str(o, key, ret, err);
-    if (rc == 0 && !text_is_fine(*ret, max))
+    if (rc == 0 && !utf8_is_line(*ret, max))
         rc = err_set(err, SHOAL_EINVALID, "%s is longer than %zu bytes, or no line of text", key, max);
     return rc;
 }
@@ -139,7 +131,7 @@ static int read_labels(etcd_node *r, const json_t *o, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "labels is no list of at most %d", LABELS_MAX);
     for (size_t i = 0; i < json_array_size(all); i++) {
         const char *label = json_string_value(json_array_get(all, i));
-        if (!label || !*label || !text_is_fine(label, TEXT_BYTES))
+        if (!label || !*label || !utf8_is_line(label, TEXT_BYTES))
             return err_set(err, SHOAL_EINVALID, "a label is no line of text");
         r->labels[i] = label;
     }

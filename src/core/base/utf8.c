@@ -69,6 +69,14 @@ bool utf8_valid(const char *s, size_t n, size_t *ret_bad)
     return true;
 }
 
+bool utf8_is_line(const char *s, size_t max)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
+    return n <= max && utf8_valid(s, n, NULL);
+}
+
 size_t utf8_count(const char *s, size_t n)
 {
     size_t count = 0;

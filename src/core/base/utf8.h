@@ -18,6 +18,9 @@ size_t utf8_encode(uint32_t cp, char out[4]);
 /* True when all n bytes are well-formed; otherwise *ret_bad (may be NULL) is the first bad offset. */
 bool utf8_valid(const char *s, size_t n, size_t *ret_bad);
 
+/* Of at most `max` bytes, without control characters: it may stand in logs, headers and answers. */
+bool utf8_is_line(const char *s, size_t max);
+
 /* Number of code points in well-formed text (counts lead bytes otherwise). */
 size_t utf8_count(const char *s, size_t n);
 
