@@ -341,3 +341,17 @@ void config_free(gateway_config *c)
     yaml_doc_free(f->doc);
     arena_free(f->mem);
 }
+
+const config_model *config_find_model(const gateway_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
+    return NULL;
+}
+
+bool config_has_adapter(const config_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_adapters; i++)
+        if (strcmp(m->adapters[i].name, name) == 0) return true;
+    return false;
+}

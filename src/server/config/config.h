@@ -215,4 +215,8 @@ int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
 /* A copy of s that lives as long as the config; NULL when out of memory. */
 const char *config_keep(gateway_config *c, const char *s);
 
+/* By its name, or NULL; whether the model has an adapter of that name. */
+const config_model *config_find_model(const gateway_config *c, const char *name);
+bool config_has_adapter(const config_model *m, const char *name);
+
 #endif

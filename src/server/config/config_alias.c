@@ -22,14 +22,6 @@ static bool is_fine(const char *s)
     return s[strspn(s, LETTERS)] == '\0' && !strchr("-.:/@+", *s);
 }
 
-/* Of "MODEL:ADAPTER" only what the model has. */
-static bool has_adapter(const config_model *m, const char *name)
-{
-    for (size_t i = 0; i < m->n_adapters; i++)
-        if (strcmp(m->adapters[i].name, name) == 0) return true;
-    return false;
-}
-
 /* What serves the name, in words; NULL: nothing of this file does. */
 static const char *kind_of(const gateway_config *c, const char *name)
 {
@@ -38,7 +30,7 @@ static const char *kind_of(const gateway_config *c, const char *name)
         const config_model *m = &c->models[i];
         if (strlen(m->name) != n || memcmp(m->name, name, n) != 0) continue;
         if (!name[n]) return "a model";
-        if (has_adapter(m, name + n + 1)) return "an adapter";
+        if (config_has_adapter(m, name + n + 1)) return "an adapter";
     }
     for (size_t i = 0; i < c->n_workers; i++)
         if (strcmp(c->workers[i].model, name) == 0) return "a model";

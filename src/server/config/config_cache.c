@@ -5,13 +5,6 @@
 
 #include "config/config.h"
 
-static bool is_model(const gateway_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0) return true;
-    return false;
-}
-
 static bool is_asked(const gateway_config *c, const char *name)
 {
     return config_answers(c, name) || pipeline_find(c->pipelines, c->n_pipelines, name) ||
@@ -25,10 +18,10 @@ int config_check_cache(const gateway_config *c, shoal_err *err)
     if (c->cache.bytes == 0)
         return err_set(err, SHOAL_EINVALID,
                        "cache.semantic: nothing is kept that could be found (cache.mb is 0)");
-    if (!is_model(c, s->model))
+    if (!config_find_model(c, s->model))
         return err_set(err, SHOAL_EINVALID, "cache.semantic.model: '%s' is not among the models of this file",
                        s->model);
-    if (s->verify == SEMANTIC_MODEL && !is_model(c, s->verify_model))
+    if (s->verify == SEMANTIC_MODEL && !config_find_model(c, s->verify_model))
         return err_set(err, SHOAL_EINVALID,
                        "cache.semantic.verify.model: '%s' is not among the models of this file",
                        s->verify_model);

@@ -161,13 +161,6 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     return rc == 0 ? check_shards(m, where, err) : rc;
 }
 
-static const config_model *find_model(const gateway_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
-    return NULL;
-}
-
 /* MODEL, MODEL:ADAPTER or an ensemble of this file. */
 static bool is_model(const void *config, const char *name)
 {
@@ -191,7 +184,7 @@ static bool leads_to(const gateway_config *c, size_t from, size_t to, bool *seen
     if (seen[from]) return false;
     seen[from] = true;
     for (size_t i = 0; i < m->n_fallback; i++) {
-        const config_model *next = find_model(c, m->fallback[i]);
+        const config_model *next = config_find_model(c, m->fallback[i]);
         if (next && leads_to(c, (size_t)(next - c->models), to, seen)) return true;
     }
     return false;
@@ -199,7 +192,7 @@ static bool leads_to(const gateway_config *c, size_t from, size_t to, bool *seen
 
 static int check_stand_in(const gateway_config *c, size_t i, size_t k, bool *seen, shoal_err *err)
 {
-    const config_model *m = &c->models[i], *to = find_model(c, m->fallback[k]);
+    const config_model *m = &c->models[i], *to = config_find_model(c, m->fallback[k]);
     char where[80];
     snprintf(where, sizeof where, "models[%zu].fallback[%zu]", i, k);
     if (!to)
@@ -227,13 +220,6 @@ static int check_fallbacks(const gateway_config *c, shoal_err *err)
     return rc;
 }
 
-static bool has_adapter(const config_model *m, const char *name)
-{
-    for (size_t i = 0; i < m->n_adapters; i++)
-        if (strcmp(m->adapters[i].name, name) == 0) return true;
-    return false;
-}
-
 static int no_such_adapter(const config_model *m, const char *where, unsigned stage, const char *name,
                            shoal_err *err)
 {
@@ -256,12 +242,14 @@ static int check_stage_model(const gateway_config *c, const config_stage *s, con
     bool several =
         config_ensemble_find(c, s->model ? s->model : "") || route_find(&c->book, s->model ? s->model : "");
     if (!s->model || (several && !s->adapter)) return 0;
-    const config_model *m = find_model(c, s->model);
+    const config_model *m = config_find_model(c, s->model);
     if (!m)
         return err_set(err, SHOAL_EINVALID, "%sstages[%u].model: '%s' is not among the models of this file%s",
                        where, stage, s->model,
                        strchr(s->model, ':') ? " (an adapter has a key of its own, 'adapter')" : "");
-    return s->adapter && !has_adapter(m, s->adapter) ? no_such_adapter(m, where, stage, s->adapter, err) : 0;
+    return s->adapter && !config_has_adapter(m, s->adapter)
+               ? no_such_adapter(m, where, stage, s->adapter, err)
+               : 0;
 }
 
 /* An http stage asks a host of this file, in a way that this allows. */

@@ -14,16 +14,9 @@ const config_ensemble *config_ensemble_find(const gateway_config *c, const char 
     return NULL;
 }
 
-static bool is_model(const gateway_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0) return true;
-    return false;
-}
-
 bool config_answers(const gateway_config *c, const char *name)
 {
-    return is_model(c, name) || config_ensemble_find(c, name);
+    return config_find_model(c, name) || config_ensemble_find(c, name);
 }
 
 fail_step config_fail_step(const char *word)
@@ -42,7 +35,7 @@ fail_step config_fail_step(const char *word)
 static bool is_member(const gateway_config *c, const config_ensemble *of, const char *name)
 {
     const config_ensemble *e = of->kind == ENSEMBLE_VERIFY ? config_ensemble_find(c, name) : NULL;
-    return is_model(c, name) || (e && e->kind != ENSEMBLE_VERIFY);
+    return config_find_model(c, name) || (e && e->kind != ENSEMBLE_VERIFY);
 }
 
 static int check_member(const gateway_config *c, const config_ensemble *e, const char *where, size_t i,
@@ -113,7 +106,7 @@ static int check_check(const gateway_config *c, const config_ensemble *e, const 
                        "%skind: nli needs a 'model' that classifies pairs of texts, with a label for what "
                        "follows from the other",
                        where);
-    if (k->model && !is_model(c, k->model))
+    if (k->model && !config_find_model(c, k->model))
         return err_set(err, SHOAL_EINVALID, "%smodel: '%s' is not among the models of this file", where,
                        k->model);
     return 0;
@@ -172,7 +165,7 @@ static int check_score(const gateway_config *c, const config_score *s, const cha
         return err_set(err, SHOAL_EINVALID,
                        "%sscore: give exactly one of model (a cross-encoder), log_prob (a decoder) and rule",
                        where);
-    if (judge && !is_model(c, judge))
+    if (judge && !config_find_model(c, judge))
         return err_set(err, SHOAL_EINVALID, "%sscore.%s: '%s' is not among the models of this file", where,
                        s->model ? "model" : "log_prob", judge);
     if ((s->pattern != NULL) != is_pattern(s))
@@ -220,7 +213,7 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
     const config_ensemble *e = &c->ensembles[i];
     char where[48];
     snprintf(where, sizeof where, "ensembles[%zu].", i);
-    if (is_model(c, e->name))
+    if (config_find_model(c, e->name))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' is a model's name", where, e->name);
     if (config_ensemble_find(c, e->name) != e)
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' is the name of an ensemble before it", where,

@@ -1,15 +1,6 @@
 /* config_prices.c: see config_prices.h. */
 #include "config/config_prices.h"
 
-#include <string.h>
-
-static const config_model *find_model(const gateway_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
-    return NULL;
-}
-
 static const double *cost_of(const config_model *m)
 {
     return m->cost;
@@ -26,7 +17,7 @@ static int sum(const double **ret, const gateway_config *c, const config_ensembl
 {
     double all = 0;
     for (size_t i = 0; i < e->n_members; i++) {
-        const config_model *m = find_model(c, e->members[i].model);
+        const config_model *m = config_find_model(c, e->members[i].model);
         const double *is = m ? of(m) : NULL;
         if (!is) return 0;
         all += *is;

@@ -554,13 +554,6 @@ static int start_gate(server *s, shoal_err *err)
     return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
 }
 
-static const config_model *find_model(const gateway_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
-    return NULL;
-}
-
 /* How many replicas of a whole model that was started are wanted now; false: as many as before. */
 static bool scale(control_model *placed, worker_spec *alone, const config_model *m)
 {
@@ -583,7 +576,7 @@ static void take_replicas(void *user, const gateway_config *now)
     shoal_err err;
     for (size_t i = 0; i < s->stages.n_alone; i++) {
         worker_spec *alone = &s->stages.alone[i];
-        const config_model *m = find_model(now, alone->model);
+        const config_model *m = config_find_model(now, alone->model);
         size_t at = 0;
         while (s->placed && at < s->config->n_models && strcmp(s->config->models[at].name, alone->model) != 0)
             at++;
