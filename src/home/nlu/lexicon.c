@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "pipeline/pipeline_template.h"
 #include "nlu/source.h"
 
 enum { VOCABULARY_MAX = 1 << 15 };
@@ -404,17 +405,10 @@ bool lexicon_is_state(const lexicon *l, const char *folded)
     return word_list_has(&l->states, folded, strlen(folded));
 }
 
-static bool label_is(const char *label, const char *pattern)
-{
-    size_t n = strlen(pattern);
-    if (n && pattern[n - 1] == '*') return strncmp(label, pattern, n - 1) == 0;
-    return strcmp(label, pattern) == 0;
-}
-
 const char *lexicon_talk_of(const lexicon *l, const char *label)
 {
     for (size_t i = 0; i < l->n_talk; i++)
         for (size_t k = 0; k < l->talk[i].labels.n; k++)
-            if (label_is(label, l->talk[i].labels.at[k])) return l->talk[i].say;
+            if (pipeline_label_is(label, l->talk[i].labels.at[k])) return l->talk[i].say;
     return NULL;
 }

@@ -166,27 +166,13 @@ int verify_said_make(response_buffer *ret, const response_buffer *from, const ca
 
 /* ---- a choice ------------------------------------------------------------------------------------ */
 
-/* As the bundled models write it; the worker takes the calls out again. */
-static char *verify_said_option_text(const device_option *o, arena *mem)
-{
-    buf b = {0};
-    buf_puts(&b, o->say);
-    for (size_t i = 0; i < o->n_calls; i++)
-        buf_printf(&b, "\n<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>", o->calls[i].name,
-                   o->calls[i].arguments);
-    char *text = b.failed ? NULL : arena_strndup(mem, b.data, b.len);
-    buf_done(&b);
-    return text;
-}
-
 call_order *verify_said_choose(const call_order *o, const char *model, const device_option *options, size_t n,
                                arena *mem)
 {
     Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);
     char **texts = arena_alloc(mem, n * sizeof *texts);
     bool have = r && texts;
-    for (size_t i = 0; have && i < n; i++)
-        have = (texts[i] = verify_said_option_text(&options[i], mem)) != NULL;
+    for (size_t i = 0; have && i < n; i++) have = (texts[i] = device_option_text(&options[i], mem)) != NULL;
     call_context ctx = call_context_beside(o, NULL);
     call_order *other = NULL;
     if (have) {

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "base/arena.h"
+
 #define DEVICES_MAX 256
 
 typedef struct device {
@@ -29,5 +31,8 @@ typedef struct device_option {
     size_t n_calls;
     device_call *calls;
 } device_option;
+
+/* What a bundled model would reply to take it: the worker takes the calls out again. NULL: no memory. */
+char *device_option_text(const device_option *o, arena *mem);
 
 #endif

@@ -97,18 +97,6 @@ static bool near_devices(const stage_run *s, config_device ret[PIPELINE_NEAR_DEV
     return true;
 }
 
-static char *generate_option_text(arena *a, const device_option *o)
-{
-    buf b = {0};
-    buf_puts(&b, o->say);
-    for (size_t i = 0; i < o->n_calls; i++)
-        buf_printf(&b, "\n<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>", o->calls[i].name,
-                   o->calls[i].arguments);
-    char *text = b.failed ? NULL : arena_strndup(a, b.data, b.len);
-    buf_done(&b);
-    return text;
-}
-
 /* The texts of which the reply is one, each a reply with its calls; none without `choices`. */
 static int option_texts(const stage_run *s, char ***ret, size_t *ret_n)
 {
@@ -121,7 +109,7 @@ static int option_texts(const stage_run *s, char ***ret, size_t *ret_n)
     char **texts = arena_alloc(s->memory, o.n * sizeof *texts);
     if (!texts) return SHOAL_ENOMEM;
     for (size_t i = 0; i < o.n; i++)
-        if (!(texts[i] = generate_option_text(s->memory, &o.at[i]))) return SHOAL_ENOMEM;
+        if (!(texts[i] = device_option_text(&o.at[i], s->memory))) return SHOAL_ENOMEM;
     *ret = texts;
     *ret_n = o.n;
     return 0;
