@@ -50,8 +50,7 @@ static void put_tools(buf *out, const json_t *tools, const toolcall_syntax *synt
 
 static const char *role_of(const json_t *m)
 {
-    const char *role = json_string_value(json_object_get(m, "role"));
-    return role ? role : "";
+    return json_text_of(m, "role");
 }
 
 static bool is_result(const json_t *m)

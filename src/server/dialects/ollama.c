@@ -257,8 +257,7 @@ static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api
 
 static const char *role_of(const json_t *messages, size_t i)
 {
-    const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
-    return role ? role : "";
+    return json_text_of(json_array_get(messages, i), "role");
 }
 
 static bool is_instruction(const json_t *messages, size_t i)
