@@ -8,7 +8,7 @@ cat >"$work/evil.py" <<'END_OF_SERVER'
 import http.server, json
 E = "ev\x1b]0;il\x07\x7f\u009b2J"
 MODEL = {"id": E, "task": "generate", "parent": "", "state": E, "labels": [E], "version": E, "architecture": E}
-GET = {"/v1/models": {"data": [MODEL, {**MODEL, "id": "m"}, {**MODEL, "id": "my m/x"}, {**MODEL, "id": "c", "task": "classify"}]},
+GET = {"/v1/models": {"data": [MODEL, {**MODEL, "id": "m"}, {**MODEL, "id": "my m/x"}, {**MODEL, "id": "c", "task": "classify", "labels": [E, E]}]},
        "/v1/models/m": {**MODEL, "id": "m"}, "/v1/models/my%20m%2Fx": {**MODEL, "id": "my m"},
        "/v1/status": {"replicas": [{"model": E, "state": E, "node": E, "resident_bytes": 1}], "models": [], "nodes": []},
        "/v1/nodes": {"nodes": [{"name": E, "role": E, "site": E, "isa": E, "labels": [E]}]},
