@@ -6,7 +6,7 @@ import { $, bytes, clock, count, el, keyed, ms, options, percent, plain, say, se
 import { KEEP_S, onChange } from "/assets/page/live.js";
 
 const MANY = 12; // machines: then they are shown densely
-const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", fill_mask: "fills gaps" };
+const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", "fill-mask": "fills gaps", "classify-image": "classifies images", vad: "detects speech" };
 
 const isOut = (r) => r.state !== "ready" && r.state !== "standby";
 
