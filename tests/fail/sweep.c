@@ -212,6 +212,13 @@ static bool reports_a_fault(const char *text)
     return strstr(text, "Sanitizer") || strstr(text, "runtime error:") || strstr(text, "Assertion");
 }
 
+/* libuv aborts where it cannot grow its list of sockets, so core/wire/loop.c ends the process first, with this sentence:
+ * what it holds then is no leak. */
+static bool left_at_once(const char *said)
+{
+    return strstr(said, "out of memory for the event loop");
+}
+
 static verdict judge(const run *r)
 {
     if (r->hung) return HANG;
@@ -219,7 +226,7 @@ static verdict judge(const run *r)
     int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : KILLED_AFTER;
     if (code >= 126) return CRASH;
     if (product_is_wrong(code == 0)) return REMAINS;
-    if (!s.control_file && r->n_live > s.want.n_live + s.n_forgotten) return LEAK;
+    if (!s.control_file && !left_at_once(r->err) && r->n_live > s.want.n_live + s.n_forgotten) return LEAK;
     bool same = s.any_answer || strcmp(r->out, s.want.out) == 0;
     if (code == 0 && same) return SAME;
     if (code == 0 && s.refusal) return regexec(&s.refused, r->out, 0, NULL, 0) == 0 ? REFUSED : WRONG;
