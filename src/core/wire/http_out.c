@@ -133,7 +133,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
     }
     if (!s && !(s = poll_new(out, fd))) return starve(out, easy);
     int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-    return uv_poll_start(&s->poll, events, on_socket) == 0 ? 0 : -1;
+    return uv_poll_start(&s->poll, events, on_socket) == 0 ? 0 : starve(out, easy);
 }
 
 /* ---- a call's end ------------------------------------------------------------------------------------ */
