@@ -31,8 +31,8 @@ struct pull_client {
     http_out *out;
     uv_timer_t tick; /* ends each wait, so that `stop` is looked at */
     int stall_s, tries;
-    bool heard;  /* somebody has answered this client */
-    bool nobody; /* the last try found no machine, or nobody who listens there */
+    bool heard;       /* a server has answered this client */
+    bool unreachable; /* the last try found no machine or no listener */
     const volatile sig_atomic_t *stop;
     const char *const *hosts;
     size_t n_hosts;
@@ -93,7 +93,7 @@ bool pull_client_stopped(const pull_client *c)
 
 int pull_client_tries(const pull_client *c)
 {
-    bool unheard = c->nobody && !c->heard && c->tries > TRIES_UNHEARD;
+    bool unheard = c->unreachable && !c->heard && c->tries > TRIES_UNHEARD;
     return unheard ? TRIES_UNHEARD : c->tries;
 }
 
@@ -330,7 +330,7 @@ static const char *fault_text(const http_out_end *end)
     case HTTP_OUT_LATE: return "no answer in time";
     case HTTP_OUT_NO_LISTENER: return "nobody answers there; is the address right, and the server running?";
     case HTTP_OUT_NO_ADDRESS: return "no machine has this name, or there is no network";
-    case HTTP_OUT_UNTRUSTED: return "its certificate is wrong, or signed by nobody known here";
+    case HTTP_OUT_UNTRUSTED: return "its certificate is wrong, or signed by a CA that is not trusted here";
     default: return end->why;
     }
 }
@@ -354,7 +354,7 @@ static void on_done(void *user, const http_out_end *end)
     exchange *x = user;
     bool enough = end->fault == HTTP_OUT_STOPPED && x->rc == 0; /* of an error's body */
     x->ended = true;
-    x->c->nobody = end->fault == HTTP_OUT_NO_LISTENER || end->fault == HTTP_OUT_NO_ADDRESS;
+    x->c->unreachable = end->fault == HTTP_OUT_NO_LISTENER || end->fault == HTTP_OUT_NO_ADDRESS;
     x->c->heard |= end->status != 0;
     if (end->fault != HTTP_OUT_OK && !enough)
         x->rc = transfer_failed(x, end);
