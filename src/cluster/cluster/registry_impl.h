@@ -1,4 +1,4 @@
-/* registry_impl.h: what registry.c, source.c and health_poller.c share, and nobody else sees. */
+/* registry_impl.h: private to registry.c, source.c and health_poller.c. */
 #ifndef CLUSTER_REGISTRY_IMPL_H
 #define CLUSTER_REGISTRY_IMPL_H
 
@@ -81,7 +81,7 @@ struct registry {
     listener *listeners;
     uint64_t n_lives;    /* numbers given */
     unsigned n_telling;  /* deep in callbacks */
-    health_poller *dead; /* freed by the timer: nobody's callback is on the stack then */
+    health_poller *dead; /* freed by the timer: no callback of theirs is on the stack then */
     env_timer *bury;
 };
 

@@ -119,7 +119,7 @@ typedef struct router_replica {
     unsigned n_ctx;              /* a prompt over it is refused there with the numbers; 0: not known */
     double ms_per_call;          /* learnt: whatever the size (linear_cost.h); 0: not known */
     double ms_per_token;         /* learnt: and for each token of input; 0: not known */
-    double reach;                /* both, of inputs up to so many tokens (linear_cost.h); 0: of any */
+    double reach;                /* tokens: longest input both were learnt for (linear_cost.h); 0: any */
     double ms_per_step;   /* learnt, of generations: each token of a reply, whoever writes beside it, */
     double ms_per_stream; /* and for each reply that is written at once; both 0: no generation */
     double worked_ms;     /* since it last gave something back or was idle: done of what is in flight */

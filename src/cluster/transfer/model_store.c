@@ -21,7 +21,7 @@ enum {
     AGAIN_MIN_MS = 500,
     AGAIN_MAX_MS = 30000,
     SLICE_MS = 100,
-    STALL_MS = 10000, /* in which at least so many bytes must come: */
+    STALL_MS = 10000, /* a transfer ends if fewer than STALL_BYTES arrive in this time */
     STALL_BYTES = 64 << 10,
     FAILED_MS = 60000, /* a machine that broke off is not asked for that file */
     DOUBT_MS = 600000, /* one that had a part in a wrong file */

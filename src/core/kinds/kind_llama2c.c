@@ -3,7 +3,7 @@
 
 #include "kinds/model_kind.h"
 
-/* Version 0: seven sizes, the first of which is the width; a text would be a number of eight digits. */
+/* Version 0 has no magic number: it begins with seven 32-bit sizes. Four bytes of text would be a size over a million. */
 static bool begins_as_sizes(const model_view *v)
 {
     uint32_t size;
