@@ -26,6 +26,7 @@ struct http_out_call {
     size_t n_head;
     uint64_t n_body, max_bytes, until_ns;
     bool not_admitted, stopped, starved; /* starved: no memory to watch its socket */
+    bool in_head;                        /* its head has begun and not ended */
     char why[CURL_ERROR_SIZE];
     bool (*admit)(const struct sockaddr *address);
     void (*head)(void *user, const char *line, size_t n);
@@ -197,7 +198,7 @@ static http_out_fault fault_of(const http_out_call *x, CURLcode code)
     if (x->n_head > HTTP_OUT_HEAD_MAX) return HTTP_OUT_HEAD_TOO_LONG;
     if (x->max_bytes && x->n_body > x->max_bytes) return HTTP_OUT_BODY_TOO_LONG;
     switch (code) {
-    case CURLE_OUT_OF_MEMORY: return HTTP_OUT_NO_MEMORY;
+    case CURLE_OUT_OF_MEMORY: return x->in_head ? HTTP_OUT_FAILED : HTTP_OUT_NO_MEMORY;
     case CURLE_FILESIZE_EXCEEDED: return HTTP_OUT_BODY_TOO_LONG;
     case CURLE_OPERATION_TIMEDOUT: return HTTP_OUT_LATE;
     case CURLE_COULDNT_RESOLVE_HOST: return HTTP_OUT_NO_ADDRESS;
@@ -210,6 +211,15 @@ static http_out_fault fault_of(const http_out_call *x, CURLcode code)
     case CURLE_UNSUPPORTED_PROTOCOL: return HTTP_OUT_UNUSABLE;
     default: return HTTP_OUT_FAILED;
     }
+}
+
+/* libcurl bounds a line of the head by 100 KiB, and reports a longer one as lack of memory. */
+static const char *why_of(const http_out_call *x, CURLcode code)
+{
+    if (code == CURLE_OK) return "";
+    if (code == CURLE_OUT_OF_MEMORY && x->in_head)
+        return "a line of the answer's head is over 100 KiB, or memory ran out";
+    return *x->why ? x->why : curl_easy_strerror(code);
 }
 
 static http_out_call *first_starved(const http_out *out)
@@ -230,8 +240,7 @@ static void settle_done(http_out *out)
         if (m->msg != CURLMSG_DONE) continue;
         CURLcode code = m->data.result;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x);
-        const char *why = code == CURLE_OK ? "" : *x->why ? x->why : curl_easy_strerror(code);
-        finish(x, fault_of(x, code), why);
+        finish(x, fault_of(x, code), why_of(x, code));
     }
     while ((x = first_starved(out))) finish(x, HTTP_OUT_NO_MEMORY, "out of memory");
     out->starved = false;
@@ -256,6 +265,7 @@ static size_t on_head(char *line, size_t one, size_t n, void *user)
 {
     http_out_call *x = user;
     x->n_head += n;
+    x->in_head = n > 2; /* "\r\n" ends it */
     if (x->n_head > HTTP_OUT_HEAD_MAX) return 0;
     if (x->head) x->head(x->user, line, n);
     return n;

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -215,6 +216,27 @@ static void each_fault_has_its_name(void **state)
     }
 }
 
+static void a_long_line_of_the_head_is_named(void **state)
+{
+    enum { N = 200000 };
+    char *answer = malloc(N + 1);
+    assert_non_null(answer);
+    memset(answer, 'x', N);
+    answer[N] = '\0';
+    memcpy(answer, "HTTP/1.1 200 OK\r\nX-A: ", 22);
+    server s = {.answer = answer};
+    client c = {0};
+    server_start(&s);
+    client_start(&c);
+    start(&c, "127.0.0.1", s.port, (http_out_request){0});
+    await(&c);
+    assert_int_equal(c.fault, HTTP_OUT_FAILED);
+    assert_non_null(strstr(c.why, "a line of the answer's head is over 100 KiB"));
+    client_stop(&c);
+    server_stop(&s);
+    free(answer);
+}
+
 static void a_silent_server_is_given_up(void **state)
 {
     server s = {.answer = ""};
@@ -276,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_sent_as_it_was_given),
         cmocka_unit_test(each_fault_has_its_name),
+        cmocka_unit_test(a_long_line_of_the_head_is_named),
         cmocka_unit_test(a_silent_server_is_given_up),
         cmocka_unit_test(other_urls_are_refused),
         cmocka_unit_test(a_cancelled_call_never_ends),
