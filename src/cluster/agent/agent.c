@@ -305,7 +305,7 @@ static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
     return rc;
 }
 
-static int settle(agent *a, shoal_err *err)
+static int settle_agent(agent *a, shoal_err *err)
 {
     int rc = 0;
     for (size_t i = a->n; i-- > 0;)
@@ -325,7 +325,7 @@ static void start_new(agent *a)
 void agent_settle(agent *a)
 {
     shoal_err err;
-    if (settle(a, &err) != 0) LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("reason", err.message));
+    if (settle_agent(a, &err) != 0) LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("reason", err.message));
     start_new(a);
 }
 
@@ -361,7 +361,7 @@ int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
     int rc = check_count(a, workers, n, err);
     if (rc == 0) rc = keep_wish(a, workers, n, err);
     if (rc != 0 || a->stopping) return rc;
-    rc = settle(a, err);
+    rc = settle_agent(a, err);
     start_new(a);
     return rc;
 }
@@ -441,7 +441,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     if (rc == 0) rc = registry_listen(g, on_replica_change, a, err);
     if (rc == 0) rc = check_count(a, opts->workers, opts->n_workers, err);
     if (rc == 0) rc = keep_wish(a, opts->workers, opts->n_workers, err);
-    if (rc == 0) rc = settle(a, err);
+    if (rc == 0) rc = settle_agent(a, err);
     if (rc != 0) {
         agent_free(a);
         return rc;

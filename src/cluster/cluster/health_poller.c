@@ -161,7 +161,7 @@ static void describe_ended(void *user, grpc_status status, const char *message)
     retry_later(l);
 }
 
-static void describe(health_poller *l)
+static void health_poller_describe(health_poller *l)
 {
     if (l->describing) return;
     grpc_client_events ev = {.user = l, .message = described, .end = describe_ended};
@@ -175,7 +175,7 @@ static void describe(health_poller *l)
 static void connected(void *user)
 {
     health_poller *l = user;
-    if (l->wanted) describe(l);
+    if (l->wanted) health_poller_describe(l);
 }
 
 static void disconnected(void *user, const char *why)
@@ -207,7 +207,7 @@ static void retry_now(health_poller *l)
     if (!l->r.channel)
         open_channel(l);
     else if (l->g->how.is_connected(l->r.channel))
-        describe(l);
+        health_poller_describe(l);
     else if (l->g->how.connect(l->r.channel) != 0)
         retry_later(l); /* no memory now, and no event will come */
 }
@@ -215,7 +215,7 @@ static void retry_now(health_poller *l)
 /* ---- stats ------------------------------------------------------------------------------------- */
 
 /* Where no agent watches its process nobody ends it, and it is asked again. */
-static void give_up(health_poller *l, const char *why)
+static void health_poller_give_up(health_poller *l, const char *why)
 {
     if (l->polling) l->g->how.cancel(l->polling);
     l->polling = NULL;
@@ -291,13 +291,13 @@ bool replica_is_at_work(const replica *r)
 }
 
 /* It owes an answer. */
-static void look(health_poller *l)
+static void health_poller_look(health_poller *l)
 {
     double past = owed_ms(l);
     start_timer(l, l->r.silent || past >= MISSED_MS ? LOOK_MS : (uint64_t)(MISSED_MS - past) + 1);
     if (!l->r.silent && past >= MISSED_MS) note_silence(l);
     if (past >= SILENT_MS && !l->r.process.is_at_work)
-        give_up(l, "the worker does not answer");
+        health_poller_give_up(l, "the worker does not answer");
     else if (l->r.node && past >= ABANDON_MS && !replica_is_at_work(&l->r))
         registry_tell(l->g, &(registry_event){.what = REGISTRY_SILENT, .replica = &l->r});
 }
@@ -318,7 +318,7 @@ static void due(void *arg)
         start_timer(l, 0);
     } else {
         l->has_read = false;
-        look(l);
+        health_poller_look(l);
     }
 }
 

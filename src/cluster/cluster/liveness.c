@@ -47,7 +47,7 @@ static void add_up(liveness *l, const liveness_sample *s)
     *(beside ? &l->beside_ns : &l->asleep_ns) += passed_ns;
 }
 
-static bool is_over(uint64_t ns, unsigned ms)
+static bool liveness_is_over(uint64_t ns, unsigned ms)
 {
     return ns >= ms * NS_PER_MS;
 }
@@ -55,19 +55,21 @@ static bool is_over(uint64_t ns, unsigned ms)
 static const char *hangs(const liveness *l)
 {
     const liveness_limits *most = &l->limits;
-    if (is_over(l->stopped_ns, most->stopped_ms)) return "it is stopped";
-    if (is_over(l->cpu_ns, most->cpu_ms)) return "it computes, and gets on with nothing";
-    if (is_over(l->asleep_ns, most->asleep_ms)) return "all its threads sleep, and something is to be done";
-    if (is_over(l->beside_ns, most->beside_ms)) return "it sleeps, and something is to be done";
-    if (is_over(l->disk_ns, most->disk_ms)) return "it waits for a disk without end";
+    if (liveness_is_over(l->stopped_ns, most->stopped_ms)) return "it is stopped";
+    if (liveness_is_over(l->cpu_ns, most->cpu_ms)) return "it computes, and gets on with nothing";
+    if (liveness_is_over(l->asleep_ns, most->asleep_ms))
+        return "all its threads sleep, and something is to be done";
+    if (liveness_is_over(l->beside_ns, most->beside_ms)) return "it sleeps, and something is to be done";
+    if (liveness_is_over(l->disk_ns, most->disk_ms)) return "it waits for a disk without end";
     return NULL;
 }
 
-static liveness_verdict judge(const liveness *l, const liveness_sample *s, uint64_t passed_ns)
+static liveness_verdict liveness_judge(const liveness *l, const liveness_sample *s, uint64_t passed_ns)
 {
     if (l->why) return LIVENESS_HUNG;
-    if (s->stopped || is_over(l->cpu_ns, LIVENESS_DOUBT_MS) || is_over(l->asleep_ns, LIVENESS_DOUBT_MS) ||
-        is_over(l->beside_ns, LIVENESS_DOUBT_MS))
+    if (s->stopped || liveness_is_over(l->cpu_ns, LIVENESS_DOUBT_MS) ||
+        liveness_is_over(l->asleep_ns, LIVENESS_DOUBT_MS) ||
+        liveness_is_over(l->beside_ns, LIVENESS_DOUBT_MS))
         return LIVENESS_SILENT;
     return waited(s, passed_ns) || s->on_disk ? LIVENESS_STARVED : LIVENESS_OK;
 }
@@ -77,7 +79,7 @@ void liveness_look(liveness *l, const liveness_sample *s)
     if (!s->busy || s->progress != l->progress || l->last_ns == 0) begin_anew(l, s);
     if (s->known && s->now_ns > l->last_ns) add_up(l, s);
     l->why = hangs(l);
-    l->verdict = s->busy ? judge(l, s, s->now_ns - l->last_ns) : LIVENESS_OK;
+    l->verdict = s->busy ? liveness_judge(l, s, s->now_ns - l->last_ns) : LIVENESS_OK;
     l->was_stopped = s->stopped;
     l->last_ns = s->now_ns;
 }

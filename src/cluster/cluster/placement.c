@@ -41,14 +41,14 @@ static bool has_room_on_device(const placement_model *m, const node *n, uint64_t
     return bytes <= one && taken_bytes <= budget && bytes <= budget - taken_bytes;
 }
 
-static bool has_room(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes)
+static bool placement_has_room(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes)
 {
     uint64_t budget = placement_budget_bytes(n);
     if (m->device) return has_room_on_device(m, n, taken_bytes, bytes);
     return taken_bytes <= budget && bytes <= budget - taken_bytes;
 }
 
-static bool is_named(const placement_model *m, const node *n)
+static bool placement_is_named(const placement_model *m, const node *n)
 {
     for (size_t i = 0; i < m->n_nodes; i++)
         if (strcmp(m->nodes[i], n->name) == 0) return true;
@@ -65,13 +65,13 @@ static bool has_labels(const placement_model *m, const node *n)
 placement_no placement_may_part(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes,
                                 bool stays)
 {
-    if (!is_named(m, n)) return PLACEMENT_NOT_NAMED;
+    if (!placement_is_named(m, n)) return PLACEMENT_NOT_NAMED;
     if (n->draining) return PLACEMENT_DRAINING;
     if (!has_labels(m, n)) return PLACEMENT_NO_LABEL;
     if (m->device && node_device_bytes(n, m->device, NULL) == 0) return PLACEMENT_NO_DEVICE;
     if (m->max_rtt_ms > 0 && n->rtt_ms > m->max_rtt_ms * (stays ? 1.5 : 1)) return PLACEMENT_TOO_FAR;
     if (m->battery == PLACEMENT_BATTERY_NEVER && n->on_battery) return PLACEMENT_ON_BATTERY;
-    return has_room(m, n, taken_bytes, bytes) ? PLACEMENT_YES : PLACEMENT_NO_MEMORY;
+    return placement_has_room(m, n, taken_bytes, bytes) ? PLACEMENT_YES : PLACEMENT_NO_MEMORY;
 }
 
 placement_no placement_may(const placement_model *m, const node *n, uint64_t taken_bytes, bool stays)
@@ -122,7 +122,7 @@ static uint64_t taken_beside(const placement_state *d, const placement_model *m,
     return n;
 }
 
-static void count(placement_state *d, const assignment *x, int by)
+static void placement_count(placement_state *d, const assignment *x, int by)
 {
     if (d->models[x->s.model].device) return;
     uint64_t bytes = placement_assignment_bytes(d, &x->s);
@@ -156,7 +156,7 @@ void placement_assign(placement_state *d, const placement_assignment *s)
     }
     assignment *x = &d->assignments[d->n_assignments++];
     *x = (assignment){.s = *s};
-    count(d, x, 1);
+    placement_count(d, x, 1);
     d->on_node[s->node]++;
     d->on_site[d->site[s->node]]++;
     d->changed |= s->why != PLACEMENT_STAYS;
@@ -187,7 +187,7 @@ void placement_leave(placement_state *d, assignment *x, placement_why why)
 {
     bool was_there = x->s.why == PLACEMENT_STAYS || x->s.why == PLACEMENT_PROMOTED;
     x->out = true;
-    count(d, x, -1);
+    placement_count(d, x, -1);
     d->on_node[x->s.node]--;
     d->on_site[d->site[x->s.node]]--;
     d->changed = true;
@@ -251,7 +251,8 @@ static unsigned own_part(const placement_state *d, const placement_model *m, con
 }
 
 /* The best node for one more; with a mover, of those that are reason enough for it to go there. */
-static long choose(const placement_state *d, size_t model, const assignment *mover, placement_why *ret_why)
+static long placement_choose(const placement_state *d, size_t model, const assignment *mover,
+                             placement_why *ret_why)
 {
     const placement_model *m = &d->models[model];
     long best = NOWHERE;
@@ -283,7 +284,7 @@ static long find_node(const placement_state *d, const char *name)
     return NOWHERE;
 }
 
-static long find_model(const placement_state *d, const char *name)
+static long placement_find_model(const placement_state *d, const char *name)
 {
     for (size_t i = 0; i < d->n_models; i++)
         if (strcmp(d->models[i].name, name) == 0) return (long)i;
@@ -317,7 +318,7 @@ static void assignment_again(placement_state *d, const placement_now *x, size_t 
 /* What is there sits down first; what may not be there is removed. */
 static void assignment_present(placement_state *d, const placement_now *x)
 {
-    long model = find_model(d, x->model), at = find_node(d, x->node);
+    long model = placement_find_model(d, x->model), at = find_node(d, x->node);
     if (at == NOWHERE)
         note_leaver(d, x->model, x->node, PLACEMENT_GONE);
     else if (model == NOWHERE)
@@ -396,7 +397,7 @@ static void spread_those(placement_state *d, size_t model, bool standby)
         const assignment *x = &d->assignments[i];
         placement_why why;
         if (x->out || x->s.model != model || x->s.standby != standby) continue;
-        long to = choose(d, model, x, &why);
+        long to = placement_choose(d, model, x, &why);
         if (to == NOWHERE) continue;
         bool low = placement_runs_low(&d->nodes[x->s.node]);
         bool failed = has_failed(&d->models[model], &d->nodes[x->s.node]);
@@ -420,10 +421,10 @@ static void promote(placement_state *d, size_t model)
     assignment *x;
     for (unsigned n = count_assignments(d, model, false); n < d->models[model].n_replicas; n++) {
         if (!(x = pick_assignment(d, model, true, false))) return;
-        count(d, x, -1);
+        placement_count(d, x, -1);
         x->s.standby = false;
         if (x->s.why == PLACEMENT_STAYS) x->s.why = PLACEMENT_PROMOTED;
-        count(d, x, 1);
+        placement_count(d, x, 1);
         d->changed = true;
     }
 }
@@ -435,13 +436,13 @@ static bool waits_for_nodes(const placement_state *d, size_t model, size_t at)
     return m->settling && m->spread != PLACEMENT_ANYHOW && d->on_node[at] > 0;
 }
 
-static void fill(placement_state *d, size_t model, bool standby)
+static void placement_fill(placement_state *d, size_t model, bool standby)
 {
     const placement_model *m = &d->models[model];
     unsigned wanted = standby ? m->n_standby : m->n_replicas;
     for (unsigned n = count_assignments(d, model, standby); n < wanted && !d->failed; n++) {
         placement_why why;
-        long at = choose(d, model, NULL, &why);
+        long at = placement_choose(d, model, NULL, &why);
         if (at == NOWHERE || waits_for_nodes(d, model, (size_t)at)) return;
         sit(d, model, (size_t)at, standby, why);
     }
@@ -490,14 +491,14 @@ static void run_pass(placement_state *d)
         if (placement_deal(d, model)) continue;
         drop_unwanted(d, model);
         promote(d, model);
-        fill(d, model, false);
+        placement_fill(d, model, false);
         evict_for(d, model);
         take_in_hand(d, model);
         spread(d, model);
     }
     for (size_t i = 0; i < d->n_models && !d->failed; i++) {
         take_in_hand(d, d->order[i]);
-        fill(d, d->order[i], true);
+        placement_fill(d, d->order[i], true);
     }
 }
 
@@ -733,8 +734,8 @@ static void keep_reasons(placement *next, const placement *was)
 }
 
 /* One step: what is there stays, and the plan of that takes its place. */
-static int grow(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
-                size_t n_models, shoal_err *err)
+static int grow_placement(placement *p, const node *nodes, size_t n_nodes, const placement_model *models,
+                          size_t n_models, shoal_err *err)
 {
     placement next = {0};
     placement_now *now = now_of(p, nodes, models);
@@ -756,7 +757,7 @@ static int grow_waiting(placement *p, const node *nodes, size_t n_nodes, const p
     if (!waiting) return err_nomem(err);
     if (n_models) memcpy(waiting, models, n_models * sizeof *waiting);
     for (size_t i = 0; i < n_models; i++) waiting[i].waits = placement_is_cut(&models[i].shards);
-    int rc = grow(p, nodes, n_nodes, waiting, n_models, err);
+    int rc = grow_placement(p, nodes, n_nodes, waiting, n_models, err);
     free(waiting);
     return rc;
 }
@@ -770,7 +771,7 @@ int placement_grow(placement *ret, const node *nodes, size_t n_nodes, const plac
     size_t n = rc == 0 ? order_nodes(nodes, n_nodes, ordered) : 0;
     if (n > 0) rc = grow_waiting(&p, ordered, n, models, n_models, err);
     for (n = n == 0 ? n_nodes : n; rc == 0 && n <= n_nodes; n++)
-        rc = grow(&p, ordered, n, models, n_models, err);
+        rc = grow_placement(&p, ordered, n, models, n_models, err);
     if (rc == 0) {
         number_nodes(&p, ordered, nodes, n_nodes);
         *ret = p;

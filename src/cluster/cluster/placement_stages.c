@@ -324,7 +324,8 @@ static assignment *find_stage(const placement_state *d, const chain *c, size_t f
     return NULL;
 }
 
-static bool is_named(const placement_state *d, const placement_shards *s, const placement_assignment *x)
+static bool placement_stages_is_named(const placement_state *d, const placement_shards *s,
+                                      const placement_assignment *x)
 {
     size_t at = 0;
     for (size_t i = 0; i < s->n_parts; at += s->parts[i++].n_layers)
@@ -339,7 +340,7 @@ static void deal_as_named(placement_state *d, chain *c, size_t model)
     const placement_shards *s = &m->shards;
     for (size_t i = 0; i < c->n; i++) {
         assignment *x = &d->assignments[c->at[i]];
-        if (!is_named(d, s, &x->s)) placement_leave(d, x, PLACEMENT_REDEALT);
+        if (!placement_stages_is_named(d, s, &x->s)) placement_leave(d, x, PLACEMENT_REDEALT);
     }
     size_t first = 0;
     for (size_t i = 0; i < s->n_parts; first += s->parts[i++].n_layers) {

@@ -232,13 +232,13 @@ static bool lacks_one(const model_set *s)
     return s->n_answering < s->n_serving || s->n_answering == 0;
 }
 
-static part place_of(const health_poller *l)
+static part registry_place_of(const health_poller *l)
 {
     bool takes = l->r.state == REPLICA_READY && !l->r.silent && (!l->r.standby || l->r.stands_in);
     return !takes ? REST : registry_is_away(l->g, &l->r) ? AWAY : HERE;
 }
 
-static void count(health_poller *l, bool serves, bool answers)
+static void count_registry(health_poller *l, bool serves, bool answers)
 {
     model_set *s = l->set;
     s->n_serving += (size_t)serves - (size_t)l->serves;
@@ -261,7 +261,7 @@ static void sort_standbys(model_set *s)
     if (s->n_serving == s->view.n) return;
     for (health_poller *l; (l = misplaced_standby(s));) {
         l->r.stands_in = !l->r.stands_in;
-        move_to(l, place_of(l));
+        move_to(l, registry_place_of(l));
     }
 }
 
@@ -270,9 +270,9 @@ void registry_sort(health_poller *l)
     model_set *s = l->set;
     if (!s) return;
     bool lacked = lacks_one(s), serves = !l->r.standby;
-    count(l, serves, serves && l->r.state == REPLICA_READY && !l->r.silent);
+    count_registry(l, serves, serves && l->r.state == REPLICA_READY && !l->r.silent);
     l->r.stands_in = l->r.standby && lacks_one(s);
-    move_to(l, place_of(l));
+    move_to(l, registry_place_of(l));
     if (lacks_one(s) != lacked) sort_standbys(s);
 }
 
@@ -282,7 +282,7 @@ static void set_remove(health_poller *l)
     move_to(l, REST);
     set_swap(s, l->at, s->view.n - 1);
     s->view.n--;
-    count(l, false, false);
+    count_registry(l, false, false);
     l->set = NULL;
     sort_standbys(s);
     set_release(l->g, s);

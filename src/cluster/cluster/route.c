@@ -81,7 +81,7 @@ const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *a
     return "";
 }
 
-static void look(const void *set, size_t place, router_replica *ret)
+static void look_route(const void *set, size_t place, router_replica *ret)
 {
     const looking *l = set;
     const replica *r = l->set->replicas[place];
@@ -101,7 +101,8 @@ int route_pick(const registry *g, const char *model, const char *adapter, router
 {
     const env *e = registry_env(g);
     looking l = {.g = g, .set = registry_find(g, model), .adapter = adapter, .now_ns = e->now_ns(e->user)};
-    router_view v = {.known = l.set, .spill = *registry_spill(g), .set = &l, .look = look, .names = names};
+    router_view v = {
+        .known = l.set, .spill = *registry_spill(g), .set = &l, .look = look_route, .names = names};
     if (l.set) v.n_ready = l.set->n_ready;
     if (l.set) v.n_away = l.set->n_away;
     req->now_ns = l.now_ns;

@@ -46,7 +46,7 @@ static void set_owner(health_poller *l, source *s)
 }
 
 /* Its owner says no more of it. */
-static void give_up(health_poller *l)
+static void source_give_up(health_poller *l)
 {
     source *next = other_of(l->owner, l->said);
     l->said &= ~l->owner->bit;
@@ -77,7 +77,7 @@ void source_close(source *s)
     if (!s) return;
     registry *g = s->g;
     size_t pos = 0;
-    for (health_poller *l; (l = any_of(g, s));) give_up(l);
+    for (health_poller *l; (l = any_of(g, s));) source_give_up(l);
     for (node_entry *n; (n = any_node_of(g, s));) source_drop_node(s, n->name);
     for (size_t i = 0; i < g->n; i++) g->pollers[i]->said &= ~s->bit;
     for (node_entry *n; (n = strmap_next(&g->nodes, &pos));) n->said &= ~s->bit;
@@ -232,7 +232,7 @@ void source_drop_node(source *s, const char *name)
     if (!n) return;
     n->n_refs++; /* listeners may drop it */
     n->said &= ~s->bit;
-    for (health_poller *l; (l = any_on(g, n, s));) give_up(l);
+    for (health_poller *l; (l = any_on(g, n, s));) source_give_up(l);
     source *next = other_of(s, n->said);
     if (n->owner == s && next) {
         n->owner = next;
@@ -260,7 +260,7 @@ static void set_node(health_poller *l, const member *m)
 }
 
 /* One that comes back elsewhere is another replica; what this gateway learnt of it goes with it. */
-static int add(source *s, const member *m, health_poller *before, shoal_err *err)
+static int source_add(source *s, const member *m, health_poller *before, shoal_err *err)
 {
     registry *g = s->g;
     health_poller *l = health_poller_new(g, m);
@@ -285,7 +285,7 @@ static int add(source *s, const member *m, health_poller *before, shoal_err *err
     return 0;
 }
 
-static int check(const member *m, shoal_err *err)
+static int source_check(const member *m, shoal_err *err)
 {
     if (m->id && *m->id && m->model && *m->model && m->address && *m->address) return 0;
     return err_set(err, SHOAL_EINVALID, "a member needs an id, a model and an address");
@@ -302,7 +302,7 @@ static bool speaks_for(const source *s, const health_poller *l)
     return l->node && l->node->owner == s;
 }
 
-static void take(source *s, health_poller *l, const member *m)
+static void take_source(source *s, health_poller *l, const member *m)
 {
     bool was_anothers = l->owner != s;
     replica_ref(&l->r); /* listeners may drop it */
@@ -315,18 +315,19 @@ static void take(source *s, health_poller *l, const member *m)
 
 int source_put(source *s, const member *m, shoal_err *err)
 {
-    int rc = check(m, err);
+    int rc = source_check(m, err);
     if (rc != 0) return rc;
     health_poller *l = strmap_get(&s->g->by_id, m->id);
-    if (!l) return add(s, m, NULL, err);
+    if (!l) return source_add(s, m, NULL, err);
     if (l->owner != s && !is_on(l, m->node))
         return err_set(err, SHOAL_EINVALID, "%s is another machine's", m->id);
     bool newer = m->generation > l->r.generation, knows = m->generation != 0;
     if (m->generation < l->r.generation && (knows || l->owner != s)) return 0;
     l->said |= s->bit;
     if (l->owner != s && !newer && !speaks_for(s, l)) return 0;
-    if (strcmp(m->address, l->r.address) != 0 || strcmp(m->model, l->r.model) != 0) return add(s, m, l, err);
-    take(s, l, m);
+    if (strcmp(m->address, l->r.address) != 0 || strcmp(m->model, l->r.model) != 0)
+        return source_add(s, m, l, err);
+    take_source(s, l, m);
     return 0;
 }
 
@@ -335,5 +336,5 @@ void source_drop(source *s, const char *id, uint64_t generation)
     health_poller *l = strmap_get(&s->g->by_id, id);
     if (l && l->owner != s) l->said &= ~s->bit;
     if (!l || l->owner != s || (!l->uncounted && generation < l->r.generation)) return;
-    give_up(l);
+    source_give_up(l);
 }

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "cluster/registry.h"
 
-static int put_row(source *s, registry *g, const table_row *row, shoal_err *err)
+static int table_put_row(source *s, registry *g, const table_row *row, shoal_err *err)
 {
     buf id = {0};
     buf_printf(&id, "%s/%s", row->address, row->model);
@@ -24,7 +24,7 @@ int table_open(source **ret, registry *g, const table_row *rows, size_t n, shoal
     source *s;
     int rc = source_open(&s, g, "table", err);
     if (rc != 0) return rc;
-    for (size_t i = 0; rc == 0 && i < n; i++) rc = put_row(s, g, &rows[i], err);
+    for (size_t i = 0; rc == 0 && i < n; i++) rc = table_put_row(s, g, &rows[i], err);
     if (rc != 0) {
         source_close(s);
         return rc;

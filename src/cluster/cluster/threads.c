@@ -18,7 +18,7 @@ static const char *field(const char *line, int n)
     return p && *p ? p + 1 : NULL;
 }
 
-static uint64_t number(const char *line, int n)
+static uint64_t threads_number(const char *line, int n)
 {
     const char *p = field(line, n);
     return p ? strtoull(p, NULL, 10) : 0;
@@ -46,10 +46,11 @@ static bool read_thread(thread_facts *ret, const char *tasks, int tid)
     snprintf(path, sizeof path, "%s/%d/stat", tasks, tid);
     const char *state = read_line(path, line, sizeof line) ? field(line, FIELD_STATE) : NULL;
     if (!state || !*state) return false;
-    *ret = (thread_facts){.tid = tid,
-                          .state = *state,
-                          .cpu_ns = ns_of_ticks(number(line, FIELD_UTIME) + number(line, FIELD_STIME)),
-                          .major_faults = number(line, FIELD_MAJFLT)};
+    *ret = (thread_facts){
+        .tid = tid,
+        .state = *state,
+        .cpu_ns = ns_of_ticks(threads_number(line, FIELD_UTIME) + threads_number(line, FIELD_STIME)),
+        .major_faults = threads_number(line, FIELD_MAJFLT)};
     snprintf(path, sizeof path, "%s/%d/schedstat", tasks, tid);
     if (!read_line(path, line, sizeof line)) return true;
     uint64_t ran_ns = strtoull(line, &rest, 10);
@@ -74,7 +75,7 @@ bool threads_read(threads *ret, const char *root, int pid)
     return ret->n > 0;
 }
 
-static const thread_facts *find(const threads *t, int tid)
+static const thread_facts *threads_find(const threads *t, int tid)
 {
     for (size_t i = 0; t && i < t->n; i++)
         if (t->at[i].tid == tid) return &t->at[i];
@@ -106,7 +107,7 @@ void threads_compare(liveness_sample *ret, const threads *before, const threads 
         const thread_facts *t = &now->at[i];
         bool first = t->tid == now->pid;
         bool mine = g == THREADS_ALL || first == (g == THREADS_FIRST);
-        add_thread(mine ? ret : &others, find(before, t->tid), t);
+        add_thread(mine ? ret : &others, threads_find(before, t->tid), t);
     }
     ret->others_ns = others.cpu_ns > others.delay_ns ? others.cpu_ns : others.delay_ns;
     ret->others_run = others.runnable || others.on_disk;

@@ -237,7 +237,7 @@ static void on_state(void *user, ares_socket_t fd, int readable, int writable)
     if (w) uv_poll_start(&w->poll, (readable ? UV_READABLE : 0) | (writable ? UV_WRITABLE : 0), on_socket);
 }
 
-static void ask(void *arg)
+static void dns_ask(void *arg)
 {
     question *q = arg;
     ares_query(q->d->ares, q->name, CLASS_IN, TYPE_SRV, on_answer, q); /* may answer at once */
@@ -271,7 +271,7 @@ static int add_question(dns *d, const dns_name *n, shoal_err *err)
     *q = (question){.d = d, .retry_ms = RETRY_MIN_MS};
     q->name = arena_strdup(d->strings, n->name);
     q->model = arena_strdup(d->strings, n->model);
-    q->again = env_of(d)->timer_new(env_of(d)->user, ask, q);
+    q->again = env_of(d)->timer_new(env_of(d)->user, dns_ask, q);
     d->n++;
     if (!q->name || !q->model || !q->again) return err_nomem(err);
     return registry_declare(d->g, n->model, err);
@@ -293,7 +293,7 @@ int dns_open(dns **ret, uv_loop_t *loop, registry *g, const dns_options *opts, s
         dns_close(d);
         return rc;
     }
-    for (size_t i = 0; i < d->n; i++) ask(&d->questions[i]);
+    for (size_t i = 0; i < d->n; i++) dns_ask(&d->questions[i]);
     *ret = d;
     return 0;
 }

@@ -58,7 +58,7 @@ etcd_key *etcd_keys_next(const etcd_keys *k, size_t *at)
     return strmap_next(&k->by_name, at);
 }
 
-static void drop(etcd_keys *k, entry *e)
+static void etcd_keys_drop(etcd_keys *k, entry *e)
 {
     strmap_take(&k->by_name, e->k.name);
     k->ev.drop(k->ev.user, &e->k);
@@ -77,7 +77,7 @@ static void drop_stale(etcd_keys *k, bool all)
     }
     for (entry *e; (e = stale);) {
         stale = e->next;
-        drop(k, e);
+        etcd_keys_drop(k, e);
     }
 }
 
@@ -93,7 +93,8 @@ void etcd_keys_free(etcd_keys *k)
 /* ---- one key ------------------------------------------------------------------------------------- */
 
 /* The name behind the prefix, NUL-terminated in out; NULL: it is none that can be meant for us. */
-static const char *name_of(const etcd_keys *k, const ProtobufCBinaryData *key, char out[ETCD_KEY_BYTES + 1])
+static const char *etcd_keys_name_of(const etcd_keys *k, const ProtobufCBinaryData *key,
+                                     char out[ETCD_KEY_BYTES + 1])
 {
     if (key->len <= k->n_prefix || memcmp(key->data, k->prefix, k->n_prefix) != 0) return NULL;
     size_t n = key->len - k->n_prefix;
@@ -105,7 +106,7 @@ static const char *name_of(const etcd_keys *k, const ProtobufCBinaryData *key, c
     return out;
 }
 
-static entry *add(etcd_keys *k, const char *name)
+static entry *etcd_keys_add(etcd_keys *k, const char *name)
 {
     if (k->by_name.n >= ETCD_KEYS_MAX) {
         if (!k->said_full)
@@ -124,16 +125,16 @@ static entry *add(etcd_keys *k, const char *name)
     return NULL;
 }
 
-static int put(etcd_keys *k, const Mvccpb__KeyValue *kv, shoal_err *err)
+static int etcd_keys_put(etcd_keys *k, const Mvccpb__KeyValue *kv, shoal_err *err)
 {
     char text[ETCD_KEY_BYTES + 1];
-    const char *name = name_of(k, &kv->key, text);
+    const char *name = etcd_keys_name_of(k, &kv->key, text);
     if (!name) {
         LOG(LOG_WARN, "etcd", "key_refused", LOG_S("prefix", k->prefix), LOG_I("bytes", kv->key.len));
         return 0;
     }
     entry *e = strmap_get(&k->by_name, name);
-    if (!e) e = add(k, name);
+    if (!e) e = etcd_keys_add(k, name);
     if (!e) return k->said_full ? 0 : err_nomem(err);
     e->listing = k->listing;
     bool same = e->k.mod_revision == kv->mod_revision && e->k.create_revision == kv->create_revision;
@@ -148,9 +149,9 @@ static int put(etcd_keys *k, const Mvccpb__KeyValue *kv, shoal_err *err)
 static void del(etcd_keys *k, const Mvccpb__KeyValue *kv)
 {
     char text[ETCD_KEY_BYTES + 1];
-    const char *name = name_of(k, &kv->key, text);
+    const char *name = etcd_keys_name_of(k, &kv->key, text);
     entry *e = name ? strmap_get(&k->by_name, name) : NULL;
-    if (e) drop(k, e);
+    if (e) etcd_keys_drop(k, e);
 }
 
 /* ---- a listing ----------------------------------------------------------------------------------- */
@@ -197,7 +198,7 @@ static int take_page(etcd_keys *k, const Etcdserverpb__RangeResponse *m, etcd_pa
         return err_set(err, SHOAL_EPROTOCOL, "etcd's listing makes no sense");
     if (!k->listed_revision) begin_pages(k, m->header);
     for (size_t i = 0; i < m->n_kvs; i++) {
-        int rc = put(k, m->kvs[i], err);
+        int rc = etcd_keys_put(k, m->kvs[i], err);
         if (rc != 0) return rc;
     }
     *p = (etcd_page){.more = m->more, .revision = k->listed_revision};
@@ -231,7 +232,7 @@ static int take_events(etcd_keys *k, const Etcdserverpb__WatchResponse *m, shoal
         if (e->type == MVCCPB__EVENT__EVENT_TYPE__DELETE)
             del(k, e->kv);
         else
-            rc = put(k, e->kv, err);
+            rc = etcd_keys_put(k, e->kv, err);
         if (rc != 0) return rc;
         if (e->kv->mod_revision > at) at = e->kv->mod_revision;
     }

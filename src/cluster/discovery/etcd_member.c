@@ -55,7 +55,7 @@ static int get_text(const json_t *o, const char *key, size_t max, const char **r
     return rc;
 }
 
-static int parse(json_t **ret, const uint8_t *value, size_t n, shoal_err *err)
+static int etcd_member_parse(json_t **ret, const uint8_t *value, size_t n, shoal_err *err)
 {
     if (n > ETCD_VALUE_BYTES)
         return err_set(err, SHOAL_EINVALID, "its value is longer than %d bytes", ETCD_VALUE_BYTES);
@@ -101,7 +101,7 @@ int etcd_member_read_replica(etcd_replica *ret, json_t **ret_root, const uint8_t
     etcd_replica r = {.model = "", .address = "", .machine = "", .reason = "", .node = ""};
     json_t *o;
     int64_t generation = 0;
-    int rc = parse(&o, value, n, err);
+    int rc = etcd_member_parse(&o, value, n, err);
     if (rc != 0) return rc;
     rc = get_text(o, "model", MODEL_BYTES, &r.model, err);
     if (rc == 0) rc = get_text(o, "address", ADDRESS_BYTES, &r.address, err);
@@ -204,7 +204,7 @@ static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
 int etcd_member_read_node(etcd_node *ret, json_t **ret_root, const uint8_t *value, size_t n, shoal_err *err)
 {
     json_t *o;
-    int rc = parse(&o, value, n, err);
+    int rc = etcd_member_parse(&o, value, n, err);
     if (rc != 0) return rc;
     *ret = (etcd_node){.instance = ""};
     rc = read_facts(ret, o, err);

@@ -194,7 +194,7 @@ static void call_unlink(etcd_call *x)
     *at = x->next;
 }
 
-static void call_free(etcd_call *x)
+static void etcd_session_call_free(etcd_call *x)
 {
     call_unlink(x);
     x->s->e.timer_free(x->timer);
@@ -206,7 +206,7 @@ void etcd_call_cancel(etcd_call *x)
 {
     if (!x) return;
     if (x->call) grpc_client_cancel(x->call);
-    call_free(x);
+    etcd_session_call_free(x);
 }
 
 /* "auth store" is what changed when somebody was given or lost a role: old tokens do not do any more. */
@@ -235,7 +235,7 @@ static void call_answer(etcd_call *x, const etcd_answer *a)
     void *user = x->user;
     uint8_t *bytes = x->bytes;
     x->bytes = NULL;
-    call_free(x);
+    etcd_session_call_free(x);
     fn(user, a);
     free(bytes);
 }
@@ -300,7 +300,7 @@ static etcd_call *call_begin(etcd_session *s, const char *path, const ProtobufCM
     x->timer = s->e.timer_new(s->e.user, call_late, x);
     x->call = x->timer ? call_start(s, path, m, x) : NULL;
     if (!x->call) {
-        call_free(x);
+        etcd_session_call_free(x);
         return NULL;
     }
     s->e.timer_start(x->timer, s->call_ms);

@@ -54,7 +54,7 @@ static bool answers(const replica *r)
 
 /* ---- subjects ------------------------------------------------------------------------------------ */
 
-static void drop(etcd_source *s, subject *x)
+static void etcd_source_drop(etcd_source *s, subject *x)
 {
     strmap_take(x->is_node ? &s->nodes : &s->replicas, x->id);
     if (x->is_node)
@@ -74,24 +74,24 @@ static bool is_in_use(const etcd_source *s, const char *node_name)
     return false;
 }
 
-static bool is_over(const etcd_source *s, const subject *x, uint64_t now)
+static bool etcd_source_is_over(const etcd_source *s, const subject *x, uint64_t now)
 {
     if (x->is_node) return !is_in_use(s, x->id);
     return now >= x->until_ns || !answers(registry_get(s->g, x->id));
 }
 
-static void look(void *arg)
+static void etcd_source_look(void *arg)
 {
     etcd_source *s = arg;
     uint64_t now = s->e.now_ns(s->e.user);
     for (subject **at = &s->lingering, *x; (x = *at);) {
-        if (x->n_keys == 0 && !is_over(s, x, now)) {
+        if (x->n_keys == 0 && !etcd_source_is_over(s, x, now)) {
             at = &x->next;
             continue;
         }
         *at = x->next;
         x->lingers = false;
-        if (x->n_keys == 0) drop(s, x);
+        if (x->n_keys == 0) etcd_source_drop(s, x);
     }
     if (s->lingering) s->e.timer_start(s->tick, TICK_MS);
 }
@@ -123,18 +123,19 @@ static subject *subject_of(etcd_source *s, bool is_node, const char *id)
 }
 
 /* That key says no more of it. What still answers may have been there for longer than etcd was away. */
-static void leave(etcd_source *s, subject *x)
+static void etcd_source_leave(etcd_source *s, subject *x)
 {
     if (!x || --x->n_keys > 0) return;
     bool stays = x->is_node ? registry_node(s->g, x->id) != NULL : answers(registry_get(s->g, x->id));
     if (stays)
         linger(s, x);
     else if (!x->lingers)
-        drop(s, x);
+        etcd_source_drop(s, x);
 }
 
 /* The key is about this from now on. NULL: no memory. *ret_returned: it had gone with its last key. */
-static subject *enter(etcd_source *s, etcd_key *k, bool is_node, const char *id, bool *ret_returned)
+static subject *etcd_source_enter(etcd_source *s, etcd_key *k, bool is_node, const char *id,
+                                  bool *ret_returned)
 {
     subject *x = subject_of(s, is_node, id);
     *ret_returned = x && x->n_keys == 0 && x->lingers;
@@ -142,13 +143,13 @@ static subject *enter(etcd_source *s, etcd_key *k, bool is_node, const char *id,
     x->n_keys++;
     subject *before = k->data;
     k->data = x;
-    leave(s, before);
+    etcd_source_leave(s, before);
     return x;
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------- */
 
-static void refuse(const char *key, const shoal_err *err)
+static void etcd_source_refuse(const char *key, const shoal_err *err)
 {
     LOG(LOG_WARN, "etcd", "member_refused", LOG_S("key", key), LOG_S("reason", err->message));
 }
@@ -187,7 +188,7 @@ static void tell_replica(etcd_source *s, const char *key, const subject *x, cons
         source_drop(s->s, x->id, UINT64_MAX);
         LOG(LOG_DEBUG, "etcd", "not_reachable", LOG_S("replica", x->id), LOG_S("address", r->address));
     } else if (source_put(s->s, &m, &err) != 0) {
-        refuse(key, &err);
+        etcd_source_refuse(key, &err);
     }
 }
 
@@ -199,16 +200,16 @@ static void put_replica(etcd_source *s, etcd_key *k, const char *name, const uin
     const char *id = id_of(k->name);
     bool returned;
     if (etcd_member_read_replica(&r, &root, value, n, &err) != 0) {
-        refuse(k->name, &err);
+        etcd_source_refuse(k->name, &err);
         return;
     }
     bool on_machine = is_on_machine(s, &r, id);
-    const subject *x = enter(s, k, false, on_machine ? behind_name(id) : id, &returned);
+    const subject *x = etcd_source_enter(s, k, false, on_machine ? behind_name(id) : id, &returned);
     const char *node = *r.node && registry_node(s->g, r.node) ? r.node : name;
     if (x)
         tell_replica(s, k->name, x, &r, node, returned);
     else
-        refuse(k->name, (err_nomem(&err), &err));
+        etcd_source_refuse(k->name, (err_nomem(&err), &err));
     json_decref(root);
 }
 
@@ -228,17 +229,17 @@ static void put_node(etcd_source *s, etcd_key *k, const char *name, bool is_gate
     shoal_err err = {0};
     bool returned;
     if (etcd_member_read_node(&x, &root, value, n, &err) != 0) {
-        refuse(k->name, &err);
+        etcd_source_refuse(k->name, &err);
         return;
     }
     x.facts.name = name;
     x.facts.is_gateway = is_gateway;
     if (is_gateway && s->own && strcmp(name, s->own) == 0)
         say_taken(s, name, x.instance);
-    else if (!enter(s, k, true, name, &returned))
-        refuse(k->name, (err_nomem(&err), &err));
+    else if (!etcd_source_enter(s, k, true, name, &returned))
+        etcd_source_refuse(k->name, (err_nomem(&err), &err));
     else if (source_put_node(s->s, &x.facts, &err) != 0)
-        refuse(k->name, &err);
+        etcd_source_refuse(k->name, &err);
     json_decref(root);
 }
 
@@ -252,7 +253,7 @@ static void on_put(void *user, etcd_key *k, const uint8_t *value, size_t n)
     int rc = etcd_member_key(k->name, &kind, name, &id, &err);
     bool own = rc == 0 && s->own && strcmp(name, s->own) == 0;
     if (rc != 0)
-        refuse(k->name, &err);
+        etcd_source_refuse(k->name, &err);
     else if (kind == ETCD_NODE)
         put_node(s, k, name, true, value, n);
     else if (kind == ETCD_MACHINE && !own)
@@ -266,7 +267,7 @@ static void on_drop(void *user, etcd_key *k)
     etcd_source *s = user;
     subject *x = k->data;
     k->data = NULL;
-    if (!s->closing) leave(s, x);
+    if (!s->closing) etcd_source_leave(s, x);
 }
 
 static void on_synced(void *user)
@@ -300,7 +301,7 @@ int etcd_source_open(etcd_source **ret, etcd_session *session, registry *g, cons
     if (!s) return err_nomem(err);
     s->g = g;
     s->e = *registry_env(g);
-    s->tick = s->e.timer_new(s->e.user, look, s);
+    s->tick = s->e.timer_new(s->e.user, etcd_source_look, s);
     int rc = s->tick ? copy_options(s, o, err) : err_nomem(err);
     const etcd_view_options view = {.prefix = o->prefix,
                                     .keys = {.user = s, .put = on_put, .drop = on_drop},

@@ -331,7 +331,7 @@ static char *short_name(arena *mem, const char *file)
     return s;
 }
 
-static int enter(run *r, pull_done *ret, shoal_err *err)
+static int pull_enter(run *r, pull_done *ret, shoal_err *err)
 {
     const pull_item *it = &r->plan.items[0];
     char *name = NULL;
@@ -374,7 +374,7 @@ static int name_model(run *r, pull_done *ret, shoal_err *err)
         if (rc != 0) return rc;
     }
     if (r->plan.n != 1 || r->plan.folder || others || r->o->no_manifest) return 0;
-    return enter(r, ret, err);
+    return pull_enter(r, ret, err);
 }
 
 static int set_auth(run *r, shoal_err *err)

@@ -181,7 +181,7 @@ static int check_length(fetching *x, const pull_reply *r, shoal_err *err)
     return 0;
 }
 
-static int begin(void *user, const pull_reply *r, shoal_err *err)
+static int pull_file_begin(void *user, const pull_reply *r, shoal_err *err)
 {
     fetching *x = user;
     int rc = 0;
@@ -216,7 +216,7 @@ static bool is_wrong_kind(const fetching *x)
     return x->t->is_model && (n <= 0 || !model_kind_begins(head, (size_t)n));
 }
 
-static int take(void *user, const char *data, size_t n, shoal_err *err)
+static int pull_file_take(void *user, const char *data, size_t n, shoal_err *err)
 {
     fetching *x = user;
     if (x->at == 0 && n >= 4 && is_gguf(x->t->path) && memcmp(data, "GGUF", 4) != 0)
@@ -242,8 +242,8 @@ static int fetch_once(fetching *x, pull_reply *reply, shoal_err *err)
                       .authorization = t->auth ? t->auth->header : NULL,
                       .from = x->at,
                       .if_range = anonymous && *x->etag ? x->etag : NULL,
-                      .begin = begin,
-                      .data = take,
+                      .begin = pull_file_begin,
+                      .data = pull_file_take,
                       .user = x};
     *reply = (pull_reply){0};
     int rc = pull_http_get(x->c, &r, reply, err);
@@ -292,7 +292,7 @@ static int fetch_part(fetching *x, shoal_err *err)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-static int drop(fetching *x)
+static int pull_file_drop(fetching *x)
 {
     unlink(x->part);
     return unlink(x->state);
@@ -316,13 +316,13 @@ static int wrong_content(const fetching *x, const pull_result *got, shoal_err *e
 }
 
 /* Check the part and give it its name. A continued part that is wrong is fetched anew, once. */
-static int finish(fetching *x, bool continued, pull_result *ret, bool *ret_again, shoal_err *err)
+static int pull_file_finish(fetching *x, bool continued, pull_result *ret, bool *ret_again, shoal_err *err)
 {
     bool good = false;
     int rc = is_wanted(x->t, x->part, ret, &good, err);
     if (rc != 0) return rc;
     if (good && is_wrong_kind(x)) {
-        drop(x);
+        pull_file_drop(x);
         return wrong_kind(x, err);
     }
     if (good) return take_name(x, err);
@@ -330,7 +330,7 @@ static int finish(fetching *x, bool continued, pull_result *ret, bool *ret_again
         x->restarted = *ret_again = true;
         return start_anew(x, err);
     }
-    drop(x);
+    pull_file_drop(x);
     return wrong_content(x, ret, err);
 }
 
@@ -348,9 +348,9 @@ static int fetch(fetching *x, pull_result *ret, shoal_err *err)
         again = false;
         rc = fetch_part(x, err);
         pull_meter_end(x->m, outcome(rc));
-        if (rc == 0) rc = finish(x, continued, ret, &again, err);
+        if (rc == 0) rc = pull_file_finish(x, continued, ret, &again, err);
     }
-    if (x->mine && (rc == SHOAL_EFORMAT || (rc != 0 && x->at == 0))) drop(x);
+    if (x->mine && (rc == SHOAL_EFORMAT || (rc != 0 && x->at == 0))) pull_file_drop(x);
     return rc;
 }
 

@@ -96,7 +96,7 @@ static bool is_gguf_model(const char *path)
            !strstr(path, "imatrix");
 }
 
-static void add(pull_plan *p, const pull_item *item)
+static void pull_hf_add(pull_plan *p, const pull_item *item)
 {
     p->items[p->n++] = *item;
 }
@@ -160,7 +160,7 @@ static int too_many(const pull_list *l, const pull_item *const *sets, size_t n, 
 static void add_set(pull_plan *p, const pull_list *l, const char *path)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (same_set(path, l->items[i].path)) add(p, &l->items[i]);
+        if (same_set(path, l->items[i].path)) pull_hf_add(p, &l->items[i]);
 }
 
 /* ref->file is a file's name, or a word that names one GGUF model. */
@@ -243,7 +243,7 @@ static void add_files(pull_plan *p, const pull_list *l, const model_kind *kind, 
         model_file_role role = model_kind_file(kind, path);
         bool index = weights && shard_stem(weights) && strcmp(path, "model.safetensors.index.json") == 0;
         bool is_weights = weights ? same_set(weights, path) : role == MODEL_FILE_WEIGHTS;
-        if (is_weights || role == MODEL_FILE_SIDE || index) add(p, &l->items[i]);
+        if (is_weights || role == MODEL_FILE_SIDE || index) pull_hf_add(p, &l->items[i]);
     }
 }
 

@@ -197,7 +197,7 @@ bool pull_address_is_near(const struct sockaddr *a)
 }
 
 /* "host" or "host:port", the one that is asked or one of the list. */
-static bool is_named(const pull_client *c, const char *asked, const char *url)
+static bool pull_http_is_named(const pull_client *c, const char *asked, const char *url)
 {
     char *host = url_part(url, CURLUPART_HOST), *port = url_part(url, CURLUPART_PORT),
          *first = url_part(asked, CURLUPART_HOST);
@@ -287,17 +287,17 @@ static bool is_good(int status)
     return status >= 200 && status < 300;
 }
 
-static int begin(exchange *x, int status)
+static int pull_http_begin(exchange *x, int status)
 {
     x->reply->status = status;
     x->begun = true;
     return is_good(status) && x->r->begin ? x->r->begin(x->r->user, x->reply, x->err) : 0;
 }
 
-static int on_data(void *user, int status, const char *data, size_t n)
+static int pull_http_on_data(void *user, int status, const char *data, size_t n)
 {
     exchange *x = user;
-    if (!x->begun) x->rc = begin(x, status);
+    if (!x->begun) x->rc = pull_http_begin(x, status);
     if (x->rc != 0) return x->rc;
     if (!is_good(status)) return (x->dropped += n) > DROPPED_MAX;
     if (x->r->data) x->rc = x->r->data(x->r->user, data, n, x->err);
@@ -359,7 +359,7 @@ static void on_done(void *user, const http_out_end *end)
     if (end->fault != HTTP_OUT_OK && !enough)
         x->rc = transfer_failed(x, end);
     else if (!x->begun)
-        x->rc = begin(x, end->status);
+        x->rc = pull_http_begin(x, end->status);
 }
 
 /* Run the loop until the call has ended, or until stopped. */
@@ -388,7 +388,7 @@ static int get_once(pull_client *c, const pull_request *r, const char *url, bool
                           .stall_s = (unsigned)c->stall_s,
                           .admit = far_only ? address_is_far : NULL,
                           .head = on_head,
-                          .data = on_data,
+                          .data = pull_http_on_data,
                           .done = on_done,
                           .user = &x};
     http_out_call *call = headers.failed ? NULL : http_out_start(c->out, &o);
@@ -420,7 +420,8 @@ int pull_http_get(pull_client *c, const pull_request *r, pull_reply *ret, shoal_
     int rc = pull_url_check(now, err);
     for (int hop = 0; rc == 0; hop++) {
         bool first = pull_url_same_origin(now, r->url);
-        rc = get_once(c, r, now, first, !first && !is_named(c, r->url, now) && !has_proxy(), ret, err);
+        rc = get_once(c, r, now, first, !first && !pull_http_is_named(c, r->url, now) && !has_proxy(), ret,
+                      err);
         if (rc != 0 || !is_redirect(ret->status)) break;
         char *next = resolve(now, ret->location);
         if (hop == REDIRECTS_MAX || !next)

@@ -30,7 +30,7 @@ static void manifest_done(pull_manifest *s)
     free(s->path);
 }
 
-static int parse(pull_manifest *s, shoal_err *err)
+static int pull_manifest_parse(pull_manifest *s, shoal_err *err)
 {
     json_decref(s->root);
     s->root = NULL;
@@ -49,11 +49,11 @@ static int open_manifest(pull_manifest *s, const char *folder, shoal_err *err)
     int rc = file_read(&s->text, s->path, SHELF_MAX, err);
     if (rc == SHOAL_ENOTFOUND)
         rc = buf_puts(&s->text, "{\n \"models\": [\n ]\n}\n") != 0 ? err_nomem(err) : 0;
-    return rc != 0 ? rc : parse(s, err);
+    return rc != 0 ? rc : pull_manifest_parse(s, err);
 }
 
 /* The entry whose `key` is `value`. */
-static const json_t *find(const pull_manifest *s, const char *key, const char *value)
+static const json_t *pull_manifest_find(const pull_manifest *s, const char *key, const char *value)
 {
     for (size_t i = 0; i < json_array_size(s->models); i++) {
         const json_t *o = json_array_get(s->models, i);
@@ -68,7 +68,7 @@ static int free_name(const pull_manifest *s, const char *name, char **ret, shoal
     for (int i = 1; i < SAME_NAMES_MAX; i++) {
         int n = i == 1 ? asprintf(ret, "%s", name) : asprintf(ret, "%s-%d", name, i);
         if (n < 0) return err_nomem(err);
-        if (!find(s, "name", *ret)) return 0;
+        if (!pull_manifest_find(s, "name", *ret)) return 0;
         free(*ret);
         *ret = NULL;
     }
@@ -88,10 +88,10 @@ static int put_in(pull_manifest *s, size_t at, size_t n, const buf *more, shoal_
     }
     buf_done(&s->text);
     s->text = out;
-    return parse(s, err);
+    return pull_manifest_parse(s, err);
 }
 
-static void put_field(buf *to, const char *key, const char *value)
+static void pull_manifest_put_field(buf *to, const char *key, const char *value)
 {
     buf_printf(to, "   \"%s\": ", key);
     json_put_string(to, value, strlen(value));
@@ -109,15 +109,15 @@ static int add_entry(pull_manifest *s, const pull_manifest_entry *e, const char 
     size_t end = at - 1, from = end;
     while (from > 0 && strchr(" \t\r\n", s->text.data[from - 1])) from--;
     buf_puts(&entry, n ? ",\n  {\n" : "\n  {\n");
-    put_field(&entry, "name", name);
-    put_field(&entry, "file", e->file);
-    put_field(&entry, "sha256", e->sha256);
-    put_field(&entry, "source", e->source);
+    pull_manifest_put_field(&entry, "name", name);
+    pull_manifest_put_field(&entry, "file", e->file);
+    pull_manifest_put_field(&entry, "sha256", e->sha256);
+    pull_manifest_put_field(&entry, "source", e->source);
     buf_printf(&entry, "   \"bytes\": %llu\n  }\n ", (unsigned long long)e->bytes);
     int rc = put_in(s, from, end - from, &entry, err);
     buf_done(&entry);
     if (rc == SHOAL_ENOMEM) return rc;
-    const json_t *o = rc == 0 ? find(s, "name", name) : NULL;
+    const json_t *o = rc == 0 ? pull_manifest_find(s, "name", name) : NULL;
     if (!o || json_array_size(s->models) != n + 1)
         return err_set(err, SHOAL_EFORMAT, "%s: cannot add an entry to it (is there more behind its list?)",
                        s->path);
@@ -145,7 +145,7 @@ static int put_locked(const char *folder, const pull_manifest_entry *e, char **r
     pull_manifest s = {0};
     char *name = NULL;
     int rc = open_manifest(&s, folder, err);
-    const json_t *same = rc == 0 ? find(&s, "file", e->file) : NULL;
+    const json_t *same = rc == 0 ? pull_manifest_find(&s, "file", e->file) : NULL;
     if (same) {
         const char *old = json_string_value(json_object_get(same, "name"));
         name = strdup(old ? old : e->name);
@@ -250,7 +250,7 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
     pull_manifest s = {0};
     size_t i = 0;
     int rc = open_manifest(&s, folder, err);
-    const json_t *o = rc == 0 ? find(&s, "name", name) : NULL;
+    const json_t *o = rc == 0 ? pull_manifest_find(&s, "name", name) : NULL;
     if (rc == 0 && !o) rc = err_set(err, SHOAL_ENOTFOUND, "%s has no \"%s\"", s.path, name);
     if (rc == 0 && !json_is_string(json_object_get(o, "source"))) rc = not_pulled(name, err);
     const char *said = rc == 0 ? json_string_value(json_object_get(o, "file")) : NULL;
@@ -259,7 +259,7 @@ static int drop_locked(const char *folder, const char *name, shoal_err *err)
     if (rc == 0 && said && !file) rc = err_nomem(err);
     if (rc == 0) rc = cut_entry(&s, i, err);
     if (rc == 0) rc = file_replace(s.path, &s.text, err);
-    if (rc == 0 && file && !find(&s, "file", file)) rc = remove_file(folder, file, err);
+    if (rc == 0 && file && !pull_manifest_find(&s, "file", file)) rc = remove_file(folder, file, err);
     free(file);
     manifest_done(&s);
     return rc;

@@ -55,7 +55,7 @@ static void put_state(const pull_meter *m, buf *line)
 }
 
 /* The state stays readable on a narrow screen: the name gives way. */
-static void draw(pull_meter *m)
+static void pull_meter_draw(pull_meter *m)
 {
     buf state = {0};
     put_state(m, &state);
@@ -102,7 +102,7 @@ void pull_meter_begin(pull_meter *m, const char *name, bool has_total, uint64_t 
     if (m->to && m->events)
         event_line(m);
     else if (m->to && m->live)
-        draw(m);
+        pull_meter_draw(m);
     else if (m->to)
         plain_line(m, from ? "resumed" : NULL);
 }
@@ -119,7 +119,7 @@ void pull_meter_at(pull_meter *m, uint64_t bytes)
         double now = now_s();
         if (now - m->drawn_s < 0.2) return;
         m->drawn_s = now;
-        draw(m);
+        pull_meter_draw(m);
         return;
     }
     int quarter = m->has_total && m->total ? (int)(4.0 * (double)bytes / (double)m->total) : 0;

@@ -17,7 +17,7 @@ static bool digest_ok(const char *s)
 /* What a layer is: a file of its own name, the one model file of Ollama or Docker, or nothing for us. */
 typedef enum { LAYER_NONE, LAYER_FILE, LAYER_MODEL, LAYER_ARCHIVE } layer_kind;
 
-static layer_kind kind_of(const char *media, const char *title)
+static layer_kind pull_oci_kind_of(const char *media, const char *title)
 {
     if (strcmp(media, "application/vnd.ollama.image.model") == 0 || strstr(media, "gguf")) return LAYER_MODEL;
     if (strstr(media, "vnd.ollama."))
@@ -39,7 +39,7 @@ static int read_layer(arena *mem, const json_t *o, const pull_ref *ref, pull_ite
     if (rc == 0)
         rc = json_get_str(json_object_get(o, "annotations"), "org.opencontainers.image.title", &title, err);
     if (rc != 0) return rc;
-    *ret_kind = kind_of(media, title);
+    *ret_kind = pull_oci_kind_of(media, title);
     if (*ret_kind == LAYER_NONE) return 0;
     if (!digest_ok(digest) || size < 0)
         return err_set(err, SHOAL_EPROTOCOL, "a layer of the manifest has no sha256 digest or no size");

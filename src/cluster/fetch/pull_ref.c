@@ -11,7 +11,7 @@ enum { REF_MAX = 2048, PATH_MAX_BYTES = 240, PARTS_MAX = 4 };
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *s, const char *end)
+static bool pull_ref_ends_with(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
     return n >= k && strcasecmp(s + n - k, end) == 0;
@@ -39,7 +39,7 @@ bool pull_path_ok(const char *path)
         if (!slash) break;
         at = slash + 1;
     }
-    return !ends_with(path, ".part") && !ends_with(path, ".part.json") &&
+    return !pull_ref_ends_with(path, ".part") && !pull_ref_ends_with(path, ".part.json") &&
            strcasecmp(path, "models.json") != 0;
 }
 

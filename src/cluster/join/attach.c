@@ -100,7 +100,7 @@ static void link_close(attach_link *l)
 }
 
 static void link_lost(attach_link *l, const char *why);
-static void report(attach *a);
+static void report_attach(attach *a);
 static int link_open(attach *a, attach_link **ret, const char *address);
 
 static void attach_release(attach *a);
@@ -114,19 +114,19 @@ static void retry(void *user)
         a->e->timer_start(a->retry, PAUSE_MAX_MS);
 }
 
-static double draw(const attach *a)
+static double attach_draw(const attach *a)
 {
     return rng_uniform(a->e->random(a->e->user), 0);
 }
 
 static void retry_later(attach *a, uint64_t lived_ms)
 {
-    a->e->timer_start(a->retry, gateways_lost(&a->known, lived_ms, draw(a)));
+    a->e->timer_start(a->retry, gateways_lost(&a->known, lived_ms, attach_draw(a)));
 }
 
 static void go_home_later(attach *a)
 {
-    a->go_home_ns = now_ns(a) + attach_pause_ms(UINT_MAX, draw(a)) * UINT64_C(1000000);
+    a->go_home_ns = now_ns(a) + attach_pause_ms(UINT_MAX, attach_draw(a)) * UINT64_C(1000000);
 }
 
 static void link_lost(attach_link *l, const char *why)
@@ -203,7 +203,7 @@ static void on_welcome(attach_link *l, const Shoal__V1__Welcome *w)
     LOG(LOG_INFO, "attach", "attached", LOG_S("cluster", w->cluster), LOG_S("gateway", w->gateway),
         LOG_S("address", l->address), LOG_I("clock_ahead_s", w->now ? (int64_t)time(NULL) - w->now : 0));
     if (a->o.attached) a->o.attached(a->o.user, w->gateway);
-    if (a->now == l) report(a);
+    if (a->now == l) report_attach(a);
 }
 
 static void on_list(attach *a, const char *pem)
@@ -420,7 +420,7 @@ static void renew_when_due(attach *a)
 
 /* ---- once a second ------------------------------------------------------------------------------- */
 
-static void report(attach *a)
+static void report_attach(attach *a)
 {
     Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
     Shoal__V1__NodeLoad load = SHOAL__V1__NODE_LOAD__INIT;
@@ -440,7 +440,7 @@ static void report(attach *a)
 
 void attach_report(attach *a)
 {
-    if (a->now && a->now->call && a->now->welcomed) report(a);
+    if (a->now && a->now->call && a->now->welcomed) report_attach(a);
 }
 
 void attach_speeds(attach *a, double bytes_per_s, double multiplies_per_s)
@@ -494,7 +494,7 @@ static void attach_on_tick(void *user)
         return;
     }
     if (!l || !l->welcomed) return;
-    report(a);
+    report_attach(a);
     renew_when_due(a);
     go_home_when_due(a);
 }

@@ -83,7 +83,7 @@ static void pair_free(pair *p)
     relay_release(r);
 }
 
-static void cut(pair *p, const char *why)
+static void cut_relay(pair *p, const char *why)
 {
     if (p->outer.io) transport_close(p->outer.io, why);
     if (p->inner.io) transport_close(p->inner.io, why);
@@ -197,7 +197,7 @@ static void on_outer_open(void *user, const char *alpn)
     address a;
     shoal_err err = {.message = "no worker goes by that name"};
     if (has_its_share(p)) {
-        cut(p, "this gateway holds its share of the connections here already");
+        cut_relay(p, "this gateway holds its share of the connections here already");
         return;
     }
     p->outer.open = true;
@@ -279,7 +279,7 @@ static void on_connection(uv_stream_t *listener, int status)
     if (r->pairs) r->pairs->prev = p;
     r->pairs = p;
     r->n_pairs++;
-    if (is_one_too_many(p)) cut(p, "too many connections of its address have shown no certificate");
+    if (is_one_too_many(p)) cut_relay(p, "too many connections of its address have shown no certificate");
 }
 
 static void on_sweep(void *user)
@@ -288,7 +288,7 @@ static void on_sweep(void *user)
     r->e->timer_start(r->sweep, SWEEP_MS);
     for (pair *p = r->pairs; p; p = p->next)
         if (!p->inner.open && now_ms(r) - p->begun_ms > RELAY_HANDSHAKE_MS)
-            cut(p, "it was not at a worker in time");
+            cut_relay(p, "it was not at a worker in time");
     log_limit_tell(&r->lines, "relay", now_ms(r));
 }
 
@@ -298,9 +298,9 @@ void relay_recheck(relay *r)
         const tls_identity *who = p->outer.io ? transport_peer(p->outer.io) : NULL;
         const char *worker = who ? transport_server_name(p->outer.io) : NULL;
         if (who && !tls_context_admits(r->o.tls, who, NULL))
-            cut(p, "the gateway may not come in any more");
+            cut_relay(p, "the gateway may not come in any more");
         else if (worker && r->o.stays && !r->o.stays(r->o.user, who, worker))
-            cut(p, "another machine has the first stage of that model now");
+            cut_relay(p, "another machine has the first stage of that model now");
     }
 }
 
@@ -375,7 +375,7 @@ void relay_close(relay *r, void (*closed)(void *user), void *user)
     r->e->timer_stop(r->sweep);
     r->closed = closed;
     r->closed_user = user;
-    for (pair *p = r->pairs; p; p = p->next) cut(p, "the relay stops");
+    for (pair *p = r->pairs; p; p = p->next) cut_relay(p, "the relay stops");
     inherited_listener_forget((uv_handle_t *)&r->listener);
     uv_close((uv_handle_t *)&r->listener, handle_closed);
 }

@@ -151,7 +151,7 @@ static uint64_t weight_of(const router_request *req, uint64_t name, uint64_t pag
     return w < UINT64_MAX ? w : UINT64_MAX - 1;
 }
 
-static uint64_t name_of(const router_replica *r)
+static uint64_t router_name_of(const router_replica *r)
 {
     return r->name ? r->name : r->life;
 }
@@ -178,7 +178,7 @@ static candidate candidate_of(const hunt *h, const router_replica *r, size_t pla
                    .n_in_flight = r->n_in_flight,
                    .sent_ns = r->sent_ns,
                    .energy = r->energy};
-    if (h->choice.order == ROUTER_BY_HASH) c.weight = weight_of(h->req, name_of(r), r->pages);
+    if (h->choice.order == ROUTER_BY_HASH) c.weight = weight_of(h->req, router_name_of(r), r->pages);
     c.whole_ms = c.ms + router_reply_ms(r, h->req);
     judge_time(&c, r, h->req);
     return c;
@@ -210,7 +210,7 @@ static bool is_before(const hunt *h, const candidate *a, const candidate *b)
     return a->weight != b->weight ? a->weight > b->weight : a->place < b->place;
 }
 
-static void keep(hunt *h, const candidate *c)
+static void router_keep(hunt *h, const candidate *c)
 {
     size_t at = 0;
     for (size_t i = 0; i < h->n_best; i++)
@@ -229,7 +229,7 @@ static bool is_too_far(const hunt *h, const router_replica *r)
     return h->away && most > 0 && r->rtt_ms > most;
 }
 
-static bool has_room(const hunt *h, const router_replica *r)
+static bool router_has_room(const hunt *h, const router_replica *r)
 {
     unsigned width = r->n_parallel ? r->n_parallel : 1;
     return r->n_in_flight < width || r->n_in_flight - width < h->view->spill.queue;
@@ -241,7 +241,7 @@ static unsigned lacking(unsigned some, unsigned others)
     return some & others ? some & others : some | others;
 }
 
-static void look(hunt *h, size_t place)
+static void router_look(hunt *h, size_t place)
 {
     router_replica r;
     h->view->look(h->view->set, place, &r);
@@ -255,14 +255,14 @@ static void look(hunt *h, size_t place)
     if (is_excluded(h->req, &r)) return;
     candidate c = candidate_of(h, &r, place);
     h->n_candidates++;
-    h->has_room = h->has_room || has_room(h, &r);
+    h->has_room = h->has_room || router_has_room(h, &r);
     if (c.weight > h->heaviest) h->heaviest = c.weight;
-    keep(h, &c);
+    router_keep(h, &c);
 }
 
 static void look_at_all(hunt *h)
 {
-    for (size_t i = 0; i < h->n; i++) look(h, h->from + i);
+    for (size_t i = 0; i < h->n; i++) router_look(h, h->from + i);
 }
 
 /* Look at k different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). He does not
@@ -274,7 +274,7 @@ static void look_at_some(hunt *h, size_t k, uint64_t random)
         size_t top = h->n - k + i, j = 0, place = rng_mix(random + i) % (top + 1);
         while (j < i && places[j] != place) j++;
         places[i] = j < i ? top : place;
-        look(h, h->from + (places[i] + turn) % h->n);
+        router_look(h, h->from + (places[i] + turn) % h->n);
     }
 }
 
@@ -288,7 +288,7 @@ static uint64_t weight_at(const hunt *h, size_t place)
         return weight_of(h->req, name, pages);
     }
     v->look(v->set, place, &r);
-    return weight_of(h->req, name_of(&r), r.pages);
+    return weight_of(h->req, router_name_of(&r), r.pages);
 }
 
 /* Look at the n places that weigh most for the key. */
@@ -307,7 +307,7 @@ static void look_at_heaviest(hunt *h, size_t n)
         top[at].weight = w;
         top[at].place = i;
     }
-    for (size_t i = 0; i < n_top; i++) look(h, top[i].place);
+    for (size_t i = 0; i < n_top; i++) router_look(h, top[i].place);
 }
 
 static bool is_too_late(const hunt *h)
@@ -359,7 +359,7 @@ static bool is_better_away(const hunt *home, const hunt *away)
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
-static int refuse(router_decision *d, const hunt *home, const hunt *away, router_why why, int code)
+static int router_refuse(router_decision *d, const hunt *home, const hunt *away, router_why why, int code)
 {
     *d = (router_decision){.why = why, .n_looked = home->n_looked + away->n_looked};
     if (why == ROUTER_DEADLINE)
@@ -376,7 +376,8 @@ static int refuse_none(router_decision *d, const hunt *home, const hunt *away)
                      : lacks              ? ROUTER_INCAPABLE
                      : home->view->n_away ? ROUTER_KEPT_HOME
                                           : ROUTER_NONE_READY;
-    int rc = refuse(d, home, away, why, why == ROUTER_INCAPABLE ? SHOAL_EUNSUPPORTED : SHOAL_EUNAVAILABLE);
+    int rc =
+        router_refuse(d, home, away, why, why == ROUTER_INCAPABLE ? SHOAL_EUNSUPPORTED : SHOAL_EUNAVAILABLE);
     d->lacks = lacks;
     return rc;
 }
@@ -423,13 +424,13 @@ int router_plan(const router_view *view, const router_request *req, const router
     away.n = view->n_away;
     away.from = n_home;
     away.away = true;
-    if (!view->known) return refuse(ret, &home, &away, ROUTER_UNKNOWN_MODEL, SHOAL_ENOTFOUND);
+    if (!view->known) return router_refuse(ret, &home, &away, ROUTER_UNKNOWN_MODEL, SHOAL_ENOTFOUND);
     look_around(&home);
     if (may_spill(&home)) look_around(&away);
     bool spills = is_better_away(&home, &away);
     const hunt *first = spills ? &away : &home, *then = spills ? &home : &away;
     if (!first->n_candidates) return refuse_none(ret, &home, &away);
-    if (is_too_late(first)) return refuse(ret, &home, &away, ROUTER_DEADLINE, SHOAL_EDEADLINE);
+    if (is_too_late(first)) return router_refuse(ret, &home, &away, ROUTER_DEADLINE, SHOAL_EDEADLINE);
     *ret = (router_decision){.n_looked = home.n_looked + away.n_looked};
     add_steps(ret, first);
     add_steps(ret, then);

@@ -182,7 +182,7 @@ static bool earlier(struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-static void look(const blob_store *s, const char *but, sight *ret)
+static void look_blob_store(const blob_store *s, const char *but, sight *ret)
 {
     DIR *d = opendir(s->folder);
     *ret = (sight){0};
@@ -206,7 +206,7 @@ bool blob_store_make_room(const blob_store *s, const model_file *coming)
     sight found;
     char path[MODEL_PATH_SIZE];
     for (;;) {
-        look(s, coming->digest, &found);
+        look_blob_store(s, coming->digest, &found);
         bool fits = s->max_bytes == 0 ||
                     (coming->bytes <= s->max_bytes && found.bytes <= s->max_bytes - coming->bytes);
         if (fits || !*found.oldest) return fits;

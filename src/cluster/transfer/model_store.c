@@ -200,7 +200,7 @@ static void hashed(uv_work_t *w, int status)
     model_store_go_on(s);
 }
 
-static void check(model_store *s)
+static void check_model_store(model_store *s)
 {
     s->e->timer_stop(s->stall);
     if (s->fd >= 0 && fsync(s->fd) != 0) {
@@ -272,7 +272,7 @@ static void model_store_on_end(void *user, grpc_status status, const char *messa
     if (!s->call) return;
     s->call = NULL;
     if (status == GRPC_OK && s->at == s->file.bytes)
-        check(s);
+        check_model_store(s);
     else
         model_store_fail(s, message && *message ? message
                             : status == GRPC_OK ? "it is shorter"
@@ -356,7 +356,7 @@ static void model_store_begin(model_store *s, const model_file *f)
         model_store_fail(s, strerror(errno));
     } else if (s->at == f->bytes) {
         s->from = (model_holder){0}; /* nobody is asked */
-        check(s);
+        check_model_store(s);
     } else if (connect_to_source(s, &err) != 0) {
         model_store_fail(s, err.message);
     }

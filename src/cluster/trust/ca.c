@@ -189,7 +189,7 @@ int ca_init(const char *path, const char *cluster, int64_t now, shoal_err *err)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static int load(ca *c, shoal_err *err)
+static int ca_load(ca *c, shoal_err *err)
 {
     buf key = {0}, cert = {0};
     char what[512];
@@ -216,7 +216,7 @@ int ca_open(ca **ret, const char *path, shoal_err *err)
     int rc = folder_open(&c->dir, path, false, err);
     if (rc == SHOAL_ENOTFOUND)
         rc = err_set(err, rc, "%s: no cluster CA is there; make one with: shoal ca init", path);
-    if (rc == 0) rc = load(c, err);
+    if (rc == 0) rc = ca_load(c, err);
     if (rc == 0)
         *ret = c;
     else

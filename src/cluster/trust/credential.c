@@ -8,7 +8,7 @@
 #include "trust/cert.h"
 #include "trust/key.h"
 
-static int fill(credential *m, shoal_err *err)
+static int credential_fill(credential *m, shoal_err *err)
 {
     if (X509_check_private_key(m->cert, m->key) != 1) {
         ERR_clear_error();
@@ -26,7 +26,7 @@ int credential_make(credential *ret, EVP_PKEY *key, const void *cert_pem, size_t
     EVP_PKEY_up_ref(key);
     int rc = cert_from_pem(&m.cert, cert_pem, n_cert, "the new certificate", err);
     if (rc == 0) rc = trust_open(&m.trust, ca_pem, n_ca, "the CA's certificate", err);
-    if (rc == 0) rc = fill(&m, err);
+    if (rc == 0) rc = credential_fill(&m, err);
     if (rc == 0 && trust_check(m.trust, m.cert, &anybody, now, NULL, err) != TRUST_OK) rc = SHOAL_EAUTH;
     if (rc == 0)
         *ret = m;
@@ -67,7 +67,7 @@ int credential_load(credential *ret, const folder *f, shoal_err *err)
     int rc = folder_read(f, "member.pem", PEM_BYTES_MAX, true, &pem, err);
     if (rc == 0) rc = key_from_pem(&m.key, pem.data, pem.len, what, err);
     if (rc == 0) rc = read_certs(&m, &pem, what, err);
-    if (rc == 0) rc = fill(&m, err);
+    if (rc == 0) rc = credential_fill(&m, err);
     if (rc == 0 && folder_has(f, "crl.pem")) rc = load_revocations(&m, f, err);
     buf_wipe(&pem);
     if (rc == 0)

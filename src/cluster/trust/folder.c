@@ -15,7 +15,7 @@
 
 enum { LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
 
-static int fail(shoal_err *err, const folder *f, const char *name, int e)
+static int folder_fail(shoal_err *err, const folder *f, const char *name, int e)
 {
     int code = e == ENOENT || e == ENOTDIR ? SHOAL_ENOTFOUND
                : e == EACCES || e == EPERM ? SHOAL_EAUTH
@@ -39,9 +39,9 @@ int folder_open(folder *ret, const char *path, bool make, shoal_err *err)
 {
     folder f = {.fd = -1, .path = strdup(path)};
     if (!f.path) return err_nomem(err);
-    int rc = make && make_all(f.path) != 0 ? fail(err, &f, NULL, errno) : 0;
+    int rc = make && make_all(f.path) != 0 ? folder_fail(err, &f, NULL, errno) : 0;
     if (rc == 0) f.fd = open(f.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (rc == 0 && f.fd < 0) rc = fail(err, &f, NULL, errno);
+    if (rc == 0 && f.fd < 0) rc = folder_fail(err, &f, NULL, errno);
     if (rc == 0)
         *ret = f;
     else
@@ -61,7 +61,7 @@ void folder_close(folder *f)
 int folder_lock(const folder *f, int *ret_lock, shoal_err *err)
 {
     int fd = openat(f->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return fail(err, f, "lock", errno);
+    if (fd < 0) return folder_fail(err, f, "lock", errno);
     for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
         int e = errno;
         if ((e == EWOULDBLOCK || e == EINTR) && i < LOCK_TRIES) {
@@ -69,7 +69,7 @@ int folder_lock(const folder *f, int *ret_lock, shoal_err *err)
             continue;
         }
         close(fd);
-        if (e != EWOULDBLOCK) return fail(err, f, "lock", e);
+        if (e != EWOULDBLOCK) return folder_fail(err, f, "lock", e);
         return err_set(err, SHOAL_EFULL,
                        "%s/lock: another process has held it for %d s; is one stopped there?", f->path,
                        LOCK_TRIES * LOCK_PAUSE_MS / 1000);
@@ -93,7 +93,7 @@ bool folder_has(const folder *f, const char *name)
 static int check_kind(const folder *f, const char *name, int fd, bool secret, shoal_err *err)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0) return fail(err, f, name, errno);
+    if (fstat(fd, &st) != 0) return folder_fail(err, f, name, errno);
     if (!S_ISREG(st.st_mode)) return err_set(err, SHOAL_EINVALID, "%s/%s: not a regular file", f->path, name);
     if (secret && (st.st_mode & 077) != 0)
         return err_set(err, SHOAL_EAUTH,
@@ -105,7 +105,7 @@ static int check_kind(const folder *f, const char *name, int fd, bool secret, sh
 int folder_read(const folder *f, const char *name, size_t max_bytes, bool secret, buf *out, shoal_err *err)
 {
     int fd = openat(f->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return fail(err, f, name, errno);
+    if (fd < 0) return folder_fail(err, f, name, errno);
     int rc = check_kind(f, name, fd, secret, err);
     size_t start = out->len;
     while (rc == 0) {
@@ -114,7 +114,7 @@ int folder_read(const folder *f, const char *name, size_t max_bytes, bool secret
         if (n == 0) break;
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
-            rc = fail(err, f, name, errno);
+            rc = folder_fail(err, f, name, errno);
         else if (out->len - start + (size_t)n > max_bytes)
             rc = err_set(err, SHOAL_ELIMIT, "%s/%s: larger than %zu bytes", f->path, name, max_bytes);
         else if (buf_append(out, chunk, (size_t)n) != 0)
@@ -132,12 +132,12 @@ int folder_write(const folder *f, const char *name, mode_t mode, const void *dat
      */
     unlinkat(f->fd, fresh, 0);
     int fd = openat(f->fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (fd < 0) return fail(err, f, fresh, errno);
+    if (fd < 0) return folder_fail(err, f, fresh, errno);
     int rc = fchmod(fd, mode) == 0 && file_write_at(fd, data, n, 0) == 0 && fsync(fd) == 0 ? 0 : -1,
         e = errno;
     if (close(fd) != 0 && rc == 0) rc = -1, e = errno;
     if (rc == 0 && (renameat(f->fd, fresh, f->fd, name) != 0 || fsync(f->fd) != 0)) rc = -1, e = errno;
     if (rc == 0) return 0;
     unlinkat(f->fd, fresh, 0);
-    return fail(err, f, name, e);
+    return folder_fail(err, f, name, e);
 }

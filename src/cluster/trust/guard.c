@@ -22,7 +22,7 @@ static uint64_t source_id(const char *source)
     return id ? id : 1;
 }
 
-static const guard_source *find(const guard *g, uint64_t id)
+static const guard_source *guard_find(const guard *g, uint64_t id)
 {
     const guard_source *set = &g->sources[id % SETS * WAYS];
     for (int i = 0; i < WAYS; i++)
@@ -32,7 +32,7 @@ static const guard_source *find(const guard *g, uint64_t id)
 
 uint64_t guard_wait_ms(const guard *g, const char *source, uint64_t now_ms)
 {
-    const guard_source *s = find(g, source_id(source));
+    const guard_source *s = guard_find(g, source_id(source));
     uint64_t own = s && s->until_ms > now_ms ? s->until_ms - now_ms : 0;
     uint64_t full = now_ms + GUARD_BURST * COST_MS; /* where the common bucket is when it is full */
     uint64_t common = g->spent_ms > full ? g->spent_ms - full : 0;

@@ -12,7 +12,7 @@ void ledger_done(ledger *l)
 }
 
 /* Room for one more in *array; the doubled size is bounded by LEDGER_RECORDS_MAX records. */
-static int grow(void **array, size_t *cap, size_t n, size_t size, const char *what, shoal_err *err)
+static int ledger_grow(void **array, size_t *cap, size_t n, size_t size, const char *what, shoal_err *err)
 {
     if (n < *cap) return 0;
     if (n >= LEDGER_RECORDS_MAX)
@@ -28,14 +28,14 @@ static int grow(void **array, size_t *cap, size_t n, size_t size, const char *wh
 
 int ledger_add_cert(ledger *l, const ledger_cert *c, shoal_err *err)
 {
-    int rc = grow((void **)&l->certs, &l->cap_certs, l->n_certs, sizeof *c, "certificates", err);
+    int rc = ledger_grow((void **)&l->certs, &l->cap_certs, l->n_certs, sizeof *c, "certificates", err);
     if (rc == 0) l->certs[l->n_certs++] = *c;
     return rc;
 }
 
 int ledger_add_token(ledger *l, const ledger_token *t, shoal_err *err)
 {
-    int rc = grow((void **)&l->tokens, &l->cap_tokens, l->n_tokens, sizeof *t, "tokens", err);
+    int rc = ledger_grow((void **)&l->tokens, &l->cap_tokens, l->n_tokens, sizeof *t, "tokens", err);
     if (rc == 0) l->tokens[l->n_tokens++] = *t;
     return rc;
 }

@@ -52,7 +52,7 @@ typedef struct line {
 } line;
 
 /* s[0..n) into words between single blanks; false when one is empty or too long, or there are too many. */
-static bool split(line *ret, const char *s, size_t n)
+static bool ledger_text_split(line *ret, const char *s, size_t n)
 {
     const char *at = s, *end = s + n;
     for (ret->n = 0; at <= end; ret->n++) {
@@ -114,7 +114,7 @@ static bool read_token(ledger_token *t, const line *l)
            take_time(&t->used, w[8]) && take_name(t->used_by, w[9], "-") && take_time(&t->revoked, w[10]);
 }
 
-static bool read_head(ledger *l, const line *x)
+static bool ledger_text_read_head(ledger *l, const line *x)
 {
     return x->n == 4 && strcmp(x->words[0], MAGIC) == 0 && strcmp(x->words[1], "1") == 0 &&
            strcmp(x->words[2], "crl") == 0 && number_u64(x->words[3], &l->crl_number);
@@ -142,7 +142,7 @@ static bool read_end(const ledger *l, const line *x, const char *text, size_t n_
            take_digest(&said, x->words[2]) && memcmp(&said, &is, sizeof is) == 0;
 }
 
-static int parse(ledger *l, const char *text, size_t n, const char *what, shoal_err *err)
+static int ledger_text_parse(ledger *l, const char *text, size_t n, const char *what, shoal_err *err)
 {
     bool ended = false;
     size_t number = 0;
@@ -150,9 +150,9 @@ static int parse(ledger *l, const char *text, size_t n, const char *what, shoal_
         const char *newline = memchr(text + at, '\n', n - at);
         size_t len = newline ? (size_t)(newline - text) - at : 0;
         line x;
-        bool fits = newline && !ended && split(&x, text + at, len);
+        bool fits = newline && !ended && ledger_text_split(&x, text + at, len);
         if (fits && number == 0)
-            fits = read_head(l, &x);
+            fits = ledger_text_read_head(l, &x);
         else if (fits && strcmp(x.words[0], "end") == 0)
             fits = ended = read_end(l, &x, text, at);
         else if (fits) {
@@ -171,7 +171,7 @@ static int parse(ledger *l, const char *text, size_t n, const char *what, shoal_
 int ledger_parse(ledger *ret, const char *text, size_t n, const char *what, shoal_err *err)
 {
     ledger l = {0};
-    int rc = parse(&l, text, n, what, err);
+    int rc = ledger_text_parse(&l, text, n, what, err);
     if (rc == 0)
         *ret = l;
     else

@@ -34,7 +34,7 @@ bool hex_take(uint8_t *ret, const char *digits, size_t n)
     return true;
 }
 
-static bool is_blank(char c)
+static bool token_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -54,8 +54,8 @@ static bool take_fields(token *t, const char *text)
 int token_parse(token *ret, const char *text, size_t n, shoal_err *err)
 {
     token t = {0};
-    while (n && is_blank(text[n - 1])) n--;
-    while (n && is_blank(*text)) text++, n--;
+    while (n && token_is_blank(text[n - 1])) n--;
+    while (n && token_is_blank(*text)) text++, n--;
     bool ok = n == TOKEN_TEXT_SIZE - 1 && take_fields(&t, text);
     if (ok) *ret = t;
     token_forget(&t);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static size_t least(size_t a, size_t b)
+static size_t edits_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -17,13 +17,13 @@ size_t edits(const char *a, const char *b, size_t most)
         size_t *row = rows[i % 3], *last = rows[(i + 2) % 3], *second_last = rows[(i + 1) % 3];
         size_t lowest = row[0] = i;
         for (size_t k = 1; k <= m; k++) {
-            row[k] = least(least(last[k], row[k - 1]) + 1, last[k - 1] + (a[i - 1] != b[k - 1]));
+            row[k] = edits_least(edits_least(last[k], row[k - 1]) + 1, last[k - 1] + (a[i - 1] != b[k - 1]));
             if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
-                row[k] = least(row[k], second_last[k - 2] + 1);
-            lowest = least(lowest, row[k]);
+                row[k] = edits_least(row[k], second_last[k - 2] + 1);
+            lowest = edits_least(lowest, row[k]);
         }
         if (lowest > most && before > most) return most + 1; /* a swap looks two rows back */
         before = lowest;
     }
-    return least(rows[n % 3][m], most + 1);
+    return edits_least(rows[n % 3][m], most + 1);
 }

@@ -82,7 +82,7 @@ void pages_populate(void *p, size_t bytes)
 }
 
 /* Linux alone promises zeros where pages were dropped; a locked one cannot be. */
-static bool drop(uint8_t *p, size_t bytes)
+static bool pages_drop(uint8_t *p, size_t bytes)
 {
 #ifdef __linux__
     return madvise(p, bytes, MADV_DONTNEED) == 0;
@@ -97,7 +97,7 @@ void pages_clear(void *p, size_t bytes)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), head = -(uintptr_t)p & (page - 1);
     size_t whole = bytes > head ? (bytes - head) & ~(page - 1) : 0;
     uint8_t *at = p;
-    if (whole < CLEAR_LARGE || !drop(at + head, whole)) {
+    if (whole < CLEAR_LARGE || !pages_drop(at + head, whole)) {
         memset(p, 0, bytes);
         return;
     }

@@ -23,7 +23,7 @@ uint64_t strmap_hash(const char *name)
 }
 
 /* Where the name is, or would be. There is a free slot. */
-static size_t find(const strmap *m, const char *name, uint64_t hash)
+static size_t strmap_find(const strmap *m, const char *name, uint64_t hash)
 {
     size_t i = hash & (m->n_slots - 1);
     for (; m->slots[i].name; i = (i + 1) & (m->n_slots - 1))
@@ -33,17 +33,17 @@ static size_t find(const strmap *m, const char *name, uint64_t hash)
 
 void *strmap_get(const strmap *m, const char *name)
 {
-    return m->n ? m->slots[find(m, name, strmap_hash(name))].value : NULL;
+    return m->n ? m->slots[strmap_find(m, name, strmap_hash(name))].value : NULL;
 }
 
-static bool grow(strmap *m)
+static bool strmap_grow(strmap *m)
 {
     strmap wide = {.n = m->n, .n_slots = m->n_slots ? 2 * m->n_slots : 16};
     wide.slots = calloc(wide.n_slots, sizeof *wide.slots);
     if (!wide.slots) return false;
     for (size_t i = 0; i < m->n_slots; i++) {
         const strmap_slot *s = &m->slots[i];
-        if (s->name) wide.slots[find(&wide, s->name, s->hash)] = *s;
+        if (s->name) wide.slots[strmap_find(&wide, s->name, s->hash)] = *s;
     }
     free(m->slots);
     *m = wide;
@@ -52,9 +52,9 @@ static bool grow(strmap *m)
 
 bool strmap_put(strmap *m, const char *name, void *value)
 {
-    if (4 * (m->n + 1) > 3 * m->n_slots && !grow(m)) return false;
+    if (4 * (m->n + 1) > 3 * m->n_slots && !strmap_grow(m)) return false;
     uint64_t hash = strmap_hash(name);
-    strmap_slot *s = &m->slots[find(m, name, hash)];
+    strmap_slot *s = &m->slots[strmap_find(m, name, hash)];
     m->n += !s->name;
     *s = (strmap_slot){.name = name, .value = value, .hash = hash};
     return true;
@@ -62,7 +62,7 @@ bool strmap_put(strmap *m, const char *name, void *value)
 
 void *strmap_take(strmap *m, const char *name)
 {
-    size_t mask = m->n_slots - 1, i = m->n ? find(m, name, strmap_hash(name)) : 0;
+    size_t mask = m->n_slots - 1, i = m->n ? strmap_find(m, name, strmap_hash(name)) : 0;
     if (m->n == 0 || !m->slots[i].name) return NULL;
     void *value = m->slots[i].value;
     m->n--;

@@ -50,7 +50,7 @@ typedef struct split {
 } split;
 
 /* The next character; its length, 1 for a byte that is none (a space then). */
-static size_t peek(const split *s, size_t at, uint32_t *ret_cp)
+static size_t words_peek(const split *s, size_t at, uint32_t *ret_cp)
 {
     if (at < s->len && (unsigned char)s->text[at] < 0x80) { /* most of it */
         *ret_cp = (unsigned char)s->text[at];
@@ -63,7 +63,7 @@ static size_t peek(const split *s, size_t at, uint32_t *ret_cp)
 
 static char_class class_at(const split *s, size_t at, uint32_t *ret_cp)
 {
-    peek(s, at, ret_cp);
+    words_peek(s, at, ret_cp);
     return at < s->len ? class_of(*ret_cp) : CH_SPACE;
 }
 
@@ -111,7 +111,7 @@ static size_t letters_end(const split *s, size_t at)
     for (;;) {
         uint32_t cp, next;
         char_class c = class_at(s, at, &cp);
-        size_t n = peek(s, at, &cp);
+        size_t n = words_peek(s, at, &cp);
         bool inner = is_apostrophe(cp) && class_at(s, at + n, &next) == CH_LETTER;
         if (c != CH_LETTER && !inner) return at;
         at += n;
@@ -168,7 +168,7 @@ static bool closes_word(const words *w, size_t begin, uint32_t cp)
     return is_apostrophe(cp) && last && !last->sign && !last->number && last->end == begin;
 }
 
-static int put(words *w, arena *a, size_t begin, size_t end, char_class c)
+static int words_put(words *w, arena *a, size_t begin, size_t end, char_class c)
 {
     word *x = &w->at[w->n];
     *x = (word){.begin = begin, .end = end, .sign = c == CH_SIGN, .number = c == CH_DIGIT};
@@ -196,10 +196,10 @@ int words_split(words *ret, arena *a, const char *text, size_t len)
         else
             end = c == CH_DIGIT    ? number_end(&s, s.at)
                   : c == CH_LETTER ? letters_end(&s, s.at)
-                                   : s.at + peek(&s, s.at, &cp);
+                                   : s.at + words_peek(&s, s.at, &cp);
         if (end > len) end = len;
         if (c == CH_SIGN && closes_word(&w, s.at, cp)) c = CH_SPACE;
-        if (c != CH_SPACE && put(&w, a, s.at, end, c)) return SHOAL_ENOMEM;
+        if (c != CH_SPACE && words_put(&w, a, s.at, end, c)) return SHOAL_ENOMEM;
         s.at = end;
     }
     w.cut = s.at < len;

@@ -37,7 +37,7 @@ bool captions_parse(const char *name, captions_format *ret)
 
 /* ---- texts ------------------------------------------------------------------------------------------ */
 
-static bool is_blank(char c)
+static bool captions_is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -45,8 +45,8 @@ static bool is_blank(char c)
 /* Without blanks at both ends. */
 static void trim(const char **s, size_t *n)
 {
-    while (*n > 0 && is_blank((*s)[*n - 1])) (*n)--;
-    while (*n > 0 && is_blank(**s)) {
+    while (*n > 0 && captions_is_blank((*s)[*n - 1])) (*n)--;
+    while (*n > 0 && captions_is_blank(**s)) {
         (*s)++;
         (*n)--;
     }
@@ -69,7 +69,7 @@ static const char *escape_of(char c)
 }
 
 /* s as UTF-8; as one line for cues, with WebVTT's escapes when `markup`. */
-static void put_text(buf *out, const char *s, size_t n, bool one_line, bool markup)
+static void captions_put_text(buf *out, const char *s, size_t n, bool one_line, bool markup)
 {
     for (size_t at = 0, len; at < n; at += len) {
         uint32_t cp;
@@ -127,7 +127,7 @@ static void put_cues(buf *out, const transcript *t, bool vtt)
         buf_puts(out, " --> ");
         put_time(out, c->end_ms > c->start_ms ? c->end_ms : c->start_ms, vtt ? '.' : ',');
         buf_putc(out, '\n');
-        put_text(out, s, n, true, vtt);
+        captions_put_text(out, s, n, true, vtt);
         buf_puts(out, "\n\n");
     }
 }
@@ -207,7 +207,7 @@ int captions_write(buf *out, captions_format f, const transcript *t)
         break;
     case CAPTIONS_VERBOSE_JSON: put_verbose(out, t, text, n); break;
     default:
-        put_text(out, text, n, false, false);
+        captions_put_text(out, text, n, false, false);
         buf_putc(out, '\n');
         break;
     }

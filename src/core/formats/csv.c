@@ -30,7 +30,7 @@ struct csv {
 /* ---- bytes --------------------------------------------------------------------------------------------- */
 
 /* The next byte without taking it, -1 at the end; *rc is set on failure. */
-static int peek(csv *c, int *rc, shoal_err *err)
+static int csv_peek(csv *c, int *rc, shoal_err *err)
 {
     if (c->at == c->n && c->file && !c->ended && *rc == 0) {
         *rc = gz_take(c->file, c->chunk, sizeof c->chunk, &c->n, err);
@@ -42,15 +42,15 @@ static int peek(csv *c, int *rc, shoal_err *err)
     return c->at < c->n && *rc == 0 ? (unsigned char)c->text[c->at] : -1;
 }
 
-static int fail(const csv *c, int code, const char *what, shoal_err *err)
+static int csv_fail(const csv *c, int code, const char *what, shoal_err *err)
 {
     return err_set(err, code, "%s: line %zu, column %zu: %s", c->what, c->line,
                    c->starts.len / sizeof(size_t), what);
 }
 
-static int put(csv *c, char byte, shoal_err *err)
+static int csv_put(csv *c, char byte, shoal_err *err)
 {
-    if (c->row.len >= CSV_ROW_MAX) return fail(c, SHOAL_ELIMIT, "the row is longer than 1 MB", err);
+    if (c->row.len >= CSV_ROW_MAX) return csv_fail(c, SHOAL_ELIMIT, "the row is longer than 1 MB", err);
     return buf_putc(&c->row, byte) != 0 ? err_nomem(err) : 0;
 }
 
@@ -61,7 +61,7 @@ static int put_run(csv *c, shoal_err *err)
     while (p < end && *p != ',' && *p != ';' && *p != '\t' && *p != '"' && *p != '\r' && *p != '\n' && *p)
         p++;
     size_t n = (size_t)(p - from);
-    if (n > CSV_ROW_MAX - c->row.len) return fail(c, SHOAL_ELIMIT, "the row is longer than 1 MB", err);
+    if (n > CSV_ROW_MAX - c->row.len) return csv_fail(c, SHOAL_ELIMIT, "the row is longer than 1 MB", err);
     c->at += n;
     return buf_append(&c->row, from, n) != 0 ? err_nomem(err) : 0;
 }
@@ -70,7 +70,7 @@ static int begin_field(csv *c, shoal_err *err)
 {
     size_t start = c->row.len;
     if (c->starts.len / sizeof start >= CSV_FIELDS_MAX)
-        return fail(c, SHOAL_ELIMIT, "the row has more than 65536 fields", err);
+        return csv_fail(c, SHOAL_ELIMIT, "the row has more than 65536 fields", err);
     return buf_append(&c->starts, &start, sizeof start) != 0 ? err_nomem(err) : 0;
 }
 
@@ -79,12 +79,12 @@ static int begin_field(csv *c, shoal_err *err)
 /* The next byte; the CR of a CRLF is stepped over, so that lines end in LF or in the file's end. */
 static int peek_text(csv *c, int *rc, shoal_err *err)
 {
-    int b = peek(c, rc, err);
-    if (b == 0) *rc = fail(c, SHOAL_EFORMAT, "a NUL byte: this is no text", err);
+    int b = csv_peek(c, rc, err);
+    if (b == 0) *rc = csv_fail(c, SHOAL_EFORMAT, "a NUL byte: this is no text", err);
     if (b != '\r') return b;
     c->at++;
-    b = peek(c, rc, err);
-    if (b >= 0 && b != '\n') *rc = fail(c, SHOAL_EFORMAT, "a carriage return without a line feed", err);
+    b = csv_peek(c, rc, err);
+    if (b >= 0 && b != '\n') *rc = csv_fail(c, SHOAL_EFORMAT, "a carriage return without a line feed", err);
     return b;
 }
 
@@ -100,20 +100,20 @@ static int take_quoted(csv *c, shoal_err *err)
     int rc = 0;
     size_t opened = c->line;
     for (;;) {
-        int b = peek(c, &rc, err);
+        int b = csv_peek(c, &rc, err);
         if (rc != 0) return rc;
         if (b < 0) {
             c->line = opened;
-            return fail(c, SHOAL_EFORMAT, "a quote is opened here and never closed", err);
+            return csv_fail(c, SHOAL_EFORMAT, "a quote is opened here and never closed", err);
         }
         c->at++;
         if (b == '"') {
-            if (peek(c, &rc, err) != '"') return rc;
+            if (csv_peek(c, &rc, err) != '"') return rc;
             c->at++;
         }
         c->line += b == '\n';
-        if (b == 0) return fail(c, SHOAL_EFORMAT, "a NUL byte: this is no text", err);
-        rc = put(c, (char)b, err);
+        if (b == 0) return csv_fail(c, SHOAL_EFORMAT, "a NUL byte: this is no text", err);
+        rc = csv_put(c, (char)b, err);
         if (rc != 0) return rc;
     }
 }
@@ -121,7 +121,7 @@ static int take_quoted(csv *c, shoal_err *err)
 /* One field with what ends it; *ret_more: another follows on the line. */
 static int take_field(csv *c, bool *ret_more, shoal_err *err)
 {
-    int rc = begin_field(c, err), b = rc == 0 ? peek(c, &rc, err) : -1;
+    int rc = begin_field(c, err), b = rc == 0 ? csv_peek(c, &rc, err) : -1;
     bool quoted = b == '"';
     if (quoted) {
         c->at++;
@@ -130,11 +130,11 @@ static int take_field(csv *c, bool *ret_more, shoal_err *err)
     while (rc == 0) {
         b = peek_text(c, &rc, err);
         if (rc != 0 || separates(c, b) || b == '\n' || b < 0) break;
-        if (quoted) return fail(c, SHOAL_EFORMAT, "text behind a closing quote", err);
+        if (quoted) return csv_fail(c, SHOAL_EFORMAT, "text behind a closing quote", err);
         if (b == '"')
-            return fail(c, SHOAL_EFORMAT, "a quote within a field that does not begin with one", err);
+            return csv_fail(c, SHOAL_EFORMAT, "a quote within a field that does not begin with one", err);
         c->at++;
-        rc = put(c, (char)b, err);
+        rc = csv_put(c, (char)b, err);
         if (rc == 0) rc = put_run(c, err);
     }
     if (rc != 0) return rc;
@@ -153,7 +153,7 @@ static int take_row(csv *c, shoal_err *err)
         buf_clear(&c->row);
         buf_clear(&c->starts);
         c->row_line = c->line;
-        if (peek(c, &rc, err) < 0) return rc;
+        if (csv_peek(c, &rc, err) < 0) return rc;
         while (rc == 0 && more) rc = take_field(c, &more, err);
         if (rc == 0) rc = steps_add(c->steps, c->row.len, err);
         if (rc != 0) return rc;
@@ -168,7 +168,8 @@ static void skip_mark(csv *c)
 {
     int rc = 0;
     shoal_err err;
-    if (peek(c, &rc, &err) == 0xEF && c->n - c->at >= 3 && memcmp(c->text + c->at, "\xEF\xBB\xBF", 3) == 0)
+    if (csv_peek(c, &rc, &err) == 0xEF && c->n - c->at >= 3 &&
+        memcmp(c->text + c->at, "\xEF\xBB\xBF", 3) == 0)
         c->at += 3;
 }
 

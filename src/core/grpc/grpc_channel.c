@@ -82,7 +82,7 @@ static void on_link_handle_closed(uv_handle_t *h)
     free(l);
 }
 
-static void on_closed(void *user, const char *why)
+static void grpc_channel_on_closed(void *user, const char *why)
 {
     grpc_link *l = user;
     link_lost(l, why);
@@ -93,7 +93,7 @@ static void on_closed(void *user, const char *why)
 }
 
 /* Frames for as long as little waits in the transport; false when there are none left. */
-static bool fill(grpc_link *l)
+static bool grpc_channel_fill(grpc_link *l)
 {
     const uint8_t *frames;
     while (!transport_is_closing(l->io) && transport_backlog(l->io) < SEND_AHEAD_BYTES) {
@@ -109,7 +109,7 @@ static void pump(grpc_link *l)
 {
     bool more;
     do {
-        more = fill(l);
+        more = grpc_channel_fill(l);
         if (transport_is_closing(l->io)) return;
         transport_flush(l->io); /* what the kernel takes at once makes room, and no `drained` follows it */
     } while (more && !transport_is_closing(l->io) && transport_backlog(l->io) < SEND_AHEAD_BYTES);
@@ -145,7 +145,7 @@ static void on_drained(void *user)
     grpc_link_mark_dirty(user);
 }
 
-static void on_data(void *user, const uint8_t *bytes, size_t n)
+static void grpc_channel_on_data(void *user, const uint8_t *bytes, size_t n)
 {
     grpc_link *l = user;
     if (!l->h2) return;
@@ -281,10 +281,10 @@ static transport_events events_of(grpc_link *l)
 {
     return (transport_events){.user = l,
                               .open = on_open,
-                              .data = on_data,
+                              .data = grpc_channel_on_data,
                               .eof = on_eof,
                               .drained = on_drained,
-                              .closed = on_closed};
+                              .closed = grpc_channel_on_closed};
 }
 
 static int connect_transport(grpc_link *l, const grpc_channel *ch, shoal_err *err)

@@ -214,7 +214,8 @@ static grpc_client_call *new_call(grpc_channel *ch, const grpc_call_options *opt
 }
 
 /* Onto the link; NULL, and it is freed, if that fails. */
-static grpc_client_call *begin(grpc_client_call *c, const char *path, const grpc_call_options *opt)
+static grpc_client_call *grpc_client_begin(grpc_client_call *c, const char *path,
+                                           const grpc_call_options *opt)
 {
     grpc_link *l = c->link;
     c->stream_id = submit(c, path, opt);
@@ -235,7 +236,7 @@ grpc_client_call *grpc_call_open(grpc_channel *ch, const char *path, const grpc_
 {
     grpc_call_options none = {0};
     grpc_client_call *c = new_call(ch, opt ? opt : &none, ev);
-    return c ? begin(c, path, opt ? opt : &none) : NULL;
+    return c ? grpc_client_begin(c, path, opt ? opt : &none) : NULL;
 }
 
 grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void *msg, size_t n,
@@ -250,7 +251,7 @@ grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void
         return NULL;
     }
     c->half_closed = true;
-    return begin(c, path, &opt);
+    return grpc_client_begin(c, path, &opt);
 }
 
 void grpc_client_pause(grpc_client_call *c, bool paused)

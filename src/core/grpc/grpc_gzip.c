@@ -6,7 +6,7 @@
 
 #include "wire/coding.h"
 
-static bool take(void *user, const uint8_t *bytes, size_t n)
+static bool grpc_gzip_take(void *user, const uint8_t *bytes, size_t n)
 {
     buf *out = user;
     return buf_append(out, bytes, n) == 0;
@@ -17,7 +17,7 @@ int grpc_gunzip(buf *out, const void *bytes, size_t n, size_t max)
     coding_reader *r;
     int rc = coding_reader_new(&r, CODING_GZIP, max, NULL);
     if (rc != 0) return rc;
-    rc = coding_reader_add(r, bytes, n, take, out, NULL);
+    rc = coding_reader_add(r, bytes, n, grpc_gzip_take, out, NULL);
     if (rc == 0) rc = out->failed ? SHOAL_ENOMEM : coding_reader_end(r, NULL);
     coding_reader_free(r);
     return rc == SHOAL_EFORMAT ? SHOAL_EPROTOCOL : rc;

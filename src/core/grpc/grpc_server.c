@@ -214,7 +214,7 @@ static http_intake intake(void *user, const http_request *r)
     return rests ? HTTP_OPEN : HTTP_PIECES;
 }
 
-static void on_gone(void *user, http_request *r)
+static void grpc_server_on_gone(void *user, http_request *r)
 {
     grpc_call *c = http_data(r);
     if (c) grpc_call_lost(c);
@@ -234,7 +234,7 @@ grpc_status grpc_status_of_refusal(int http_status)
 }
 
 /* A request that is too large or too slow for HTTP never becomes a call, but its sender reads grpc-status. */
-static bool refuse(http_request *r, int status, const char *why)
+static bool grpc_server_refuse(http_request *r, int status, const char *why)
 {
     end_request(r, false, grpc_status_of_refusal(status), why);
     return true;
@@ -242,11 +242,11 @@ static bool refuse(http_request *r, int status, const char *why)
 
 static bool refuse_calls(http_request *r, int status, const char *why)
 {
-    return grpc_wants(r) && refuse(r, status, why);
+    return grpc_wants(r) && grpc_server_refuse(r, status, why);
 }
 
 static const http_handler HANDLER = {.on_request = on_request,
-                                     .on_gone = on_gone,
+                                     .on_gone = grpc_server_on_gone,
                                      .on_evict = on_evict,
                                      .intake = intake,
                                      .on_body = grpc_stream_body,
@@ -294,7 +294,7 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
     http_handler h = grpc_server_handler(s);
     int rc = http_server_new(&s->http, loop, &h, &l, err);
     if (rc == 0) {
-        s->http->refuse = refuse;
+        s->http->refuse = grpc_server_refuse;
         grpc_deadline_open(s, loop);
         *ret = s;
     } else {

@@ -12,7 +12,7 @@
 
 /* ---- any call -------------------------------------------------------------------------------- */
 
-static void call_free(grpc_call *c)
+static void grpc_stream_call_free(grpc_call *c)
 {
     grpc_deadline_take(c);
     grpc_reader_done(&c->in);
@@ -23,7 +23,7 @@ void grpc_call_lost(grpc_call *c)
 {
     assert(!c->busy); /* it comes from the loop, never from inside a callback */
     if (c->on_cancel) c->on_cancel(c->cancel_user, c);
-    call_free(c);
+    grpc_stream_call_free(c);
 }
 
 void grpc_call_fail(grpc_call *c, grpc_status status, const char *why)
@@ -172,7 +172,7 @@ void grpc_call_end_with(grpc_call *c, grpc_status status, const char *message, c
     bool begun = c->begun, broken = c->broken;
     http_set_data(r, NULL);
     c->over = true;
-    if (!c->busy) call_free(c);
+    if (!c->busy) grpc_stream_call_free(c);
     if (broken)
         grpc_end_request(r, begun, GRPC_RESOURCE_EXHAUSTED, "out of memory", NULL, 0);
     else
@@ -200,11 +200,11 @@ static void reader_failed(grpc_call *c, int rc)
 }
 
 /* Out of a callback: false when it has ended the call, which is gone then. */
-static bool leave(grpc_call *c)
+static bool grpc_stream_leave(grpc_call *c)
 {
     c->busy = false;
     if (!c->over) return true;
-    call_free(c);
+    grpc_stream_call_free(c);
     return false;
 }
 
@@ -217,7 +217,7 @@ void grpc_stream_begin(grpc_call *c, const grpc_stream_method *m, void *user)
     c->in.max_message = m->max_message ? m->max_message : grpc_server_longest(c->server, c->r);
     c->busy = true;
     m->begin(user, c);
-    leave(c);
+    grpc_stream_leave(c);
 }
 
 void grpc_stream_body(void *user, http_request *r, const uint8_t *bytes, size_t n)
@@ -233,7 +233,7 @@ void grpc_stream_body(void *user, http_request *r, const uint8_t *bytes, size_t 
         c->stream->message(c->stream_user, c, msg, n_msg);
         rc = 0;
     }
-    if (!leave(c)) return;
+    if (!grpc_stream_leave(c)) return;
     int status = http_hold(r, &c->held, c->in.in.len - c->in.at);
     if (rc < 0)
         reader_failed(c, rc);
@@ -255,7 +255,7 @@ void grpc_stream_body_end(void *user, http_request *r, int status, const char *w
     }
     c->busy = true;
     if (c->stream->ended) c->stream->ended(c->stream_user, c);
-    leave(c);
+    grpc_stream_leave(c);
 }
 
 void grpc_stream_drained(void *user, http_request *r)
@@ -264,7 +264,7 @@ void grpc_stream_drained(void *user, http_request *r)
     if (!c || !c->on_drained) return;
     c->busy = true;
     c->on_drained(c->drained_user, c);
-    leave(c);
+    grpc_stream_leave(c);
 }
 
 void grpc_call_set_idle(grpc_call *c, bool idle)

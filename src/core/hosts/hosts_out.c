@@ -39,7 +39,7 @@ typedef struct out_hosts {
 
 /* ---- one call's end --------------------------------------------------------------------------------- */
 
-static void call_free(out_call *c)
+static void hosts_out_call_free(out_call *c)
 {
     buf_done(&c->body);
     free(c);
@@ -54,12 +54,12 @@ static void call_unlink(out_call *c)
     if (c->next) c->next->prev = c->prev;
 }
 
-static void cancel(host_call *call)
+static void hosts_out_cancel(host_call *call)
 {
     out_call *c = (out_call *)call;
     http_out_cancel(c->out);
     call_unlink(c);
-    call_free(c);
+    hosts_out_call_free(c);
 }
 
 /* Success is an answer of 2xx: of others nothing is known that a stage could read. */
@@ -82,7 +82,7 @@ static int judge_late(const out_call *c, char *message, size_t size)
 }
 
 /* The call's status, and the sentence that says why. */
-static int judge(const out_call *c, const http_out_end *end, char *message, size_t size)
+static int hosts_out_judge(const out_call *c, const http_out_end *end, char *message, size_t size)
 {
     const char *name = c->rule->name;
     switch (end->fault) {
@@ -110,7 +110,7 @@ static void on_done(void *user, const http_out_end *end)
 {
     out_call *c = user;
     char message[400] = "";
-    int status = judge(c, end, message, sizeof message);
+    int status = hosts_out_judge(c, end, message, sizeof message);
     call_unlink(c); /* `done` may free the hosts */
     c->done(c->user, &(host_reply){.status = status,
                                    .message = message,
@@ -119,10 +119,10 @@ static void on_done(void *user, const http_out_end *end)
                                    .body = buf_text(&c->body),
                                    .n_body = c->body.len,
                                    .ms = clock_ms_since(c->start_ns)});
-    call_free(c);
+    hosts_out_call_free(c);
 }
 
-static int on_data(void *user, int status, const char *data, size_t n)
+static int hosts_out_on_data(void *user, int status, const char *data, size_t n)
 {
     return buf_append(&((out_call *)user)->body, data, n);
 }
@@ -150,7 +150,7 @@ static void put_url(buf *to, const char *base, const char *path)
     buf_puts(to, path);
 }
 
-static http_out_call *start(out_call *c, const known_host *k, const host_ask *a)
+static http_out_call *hosts_out_start(out_call *c, const known_host *k, const host_ask *a)
 {
     uint64_t until_ns = c->start_ns + c->rule->timeout_ms * 1000000u;
     buf url = {0}, headers = {0};
@@ -165,7 +165,7 @@ static http_out_call *start(out_call *c, const known_host *k, const host_ask *a)
                           .ca = c->rule->ca,
                           .until_ns = c->by_deadline ? a->deadline_ns : until_ns,
                           .max_bytes = c->rule->max_bytes,
-                          .data = on_data,
+                          .data = hosts_out_on_data,
                           .done = on_done,
                           .user = c};
     http_out_call *out = url.failed || headers.failed ? NULL : http_out_start(c->hosts->out, &r);
@@ -174,7 +174,7 @@ static http_out_call *start(out_call *c, const known_host *k, const host_ask *a)
     return out;
 }
 
-static host_call *ask(hosts *base, const host_ask *a)
+static host_call *hosts_out_ask(hosts *base, const host_ask *a)
 {
     out_hosts *h = (out_hosts *)base;
     const known_host *k = h->known;
@@ -190,9 +190,9 @@ static host_call *ask(hosts *base, const host_ask *a)
                     .next = h->calls};
     if (h->calls) h->calls->prev = c;
     h->calls = c;
-    if ((c->out = start(c, k, a))) return &c->base;
+    if ((c->out = hosts_out_start(c, k, a))) return &c->base;
     call_unlink(c);
-    call_free(c);
+    hosts_out_call_free(c);
     return NULL;
 }
 
@@ -201,7 +201,7 @@ static host_call *ask(hosts *base, const host_ask *a)
 static void free_hosts(hosts *base)
 {
     out_hosts *h = (out_hosts *)base;
-    while (h->calls) cancel(&h->calls->base);
+    while (h->calls) hosts_out_cancel(&h->calls->base);
     http_out_close(h->out);
     for (size_t i = 0; i < h->n_known; i++) buf_done(&h->known[i].headers);
     free(h->known);
@@ -260,7 +260,7 @@ static int open_known(out_hosts *h, const host_rule *rules, size_t n, shoal_err 
 
 int hosts_open(hosts **ret, uv_loop_t *loop, const host_rule *rules, size_t n, shoal_err *err)
 {
-    static const hosts_ops OPS = {.ask = ask, .cancel = cancel, .free = free_hosts};
+    static const hosts_ops OPS = {.ask = hosts_out_ask, .cancel = hosts_out_cancel, .free = free_hosts};
     const http_out_options o = {.connections_max = CONNECTIONS_MAX, .per_host_max = PER_HOST_MAX};
     out_hosts *h = calloc(1, sizeof *h);
     if (!h) return err_nomem(err);

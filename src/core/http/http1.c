@@ -63,8 +63,8 @@ static void put_keep_alive(buf *out, const http_conn *c)
     if (timeout_s > 0) buf_printf(out, "Keep-Alive: timeout=%llu\r\n", (unsigned long long)timeout_s);
 }
 
-static void answer(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                   size_t len, bool whole)
+static void http1_answer(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                         size_t len, bool whole)
 {
     http_conn *c = r->conn;
     buf out = {0};
@@ -135,13 +135,13 @@ static void http1_end(http_request *r, const http_header *trailers, size_t n)
 
 static void http1_begin(http_request *r, int status, const http_header *headers, size_t n)
 {
-    answer(r, status, headers, n, NULL, 0, false);
+    http1_answer(r, status, headers, n, NULL, 0, false);
 }
 
 static void http1_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
                           size_t len)
 {
-    answer(r, status, headers, n, body, len, true);
+    http1_answer(r, status, headers, n, body, len, true);
     http1_end(r, NULL, 0);
 }
 
@@ -341,7 +341,7 @@ static void take_head(http_conn *c, size_t n)
 }
 
 /* Check the lines that have come; true when the head was taken or refused, false when more is needed. */
-static bool read_head(http_conn *c)
+static bool http1_read_head(http_conn *c)
 {
     const char *why = "a line of the request head is malformed";
     const char *data = c->in.data + c->in_at;
@@ -474,7 +474,7 @@ static bool rests(const http_conn *c)
 
 /* Work through c->in as far as it goes. Not re-entered: an answer given inside on_request only changes
  * the state this loop looks at. */
-static void run(http_conn *c)
+static void http1_run(http_conn *c)
 {
     if (c->running) return;
     c->running = true;
@@ -482,7 +482,7 @@ static void run(http_conn *c)
     while (more && !transport_is_closing(c->io) && (c->h1 == H1_HEAD || c->h1 == H1_BODY)) {
         if (c->h1 == H1_HEAD && (c->in_at == c->in.len || !conn_may_go_on(c))) break;
         if (c->h1 == H1_HEAD && !c->begun_ms) c->begun_ms = uv_now(c->server->loop);
-        more = c->h1 == H1_HEAD ? read_head(c) : read_body(c);
+        more = c->h1 == H1_HEAD ? http1_read_head(c) : read_body(c);
     }
     c->running = false;
     if (c->in_at == c->in.len)
@@ -509,9 +509,9 @@ static void end_of_input(http_conn *c)
     transport_end(c->io);
 }
 
-static void go_on(http_conn *c)
+static void http1_go_on(http_conn *c)
 {
-    run(c);
+    http1_run(c);
     end_of_input(c);
 }
 
@@ -520,7 +520,7 @@ static void http1_data(http_conn *c, const uint8_t *bytes, size_t n)
     if (buf_append(&c->in, bytes, n) != 0)
         transport_close(c->io, "out of memory");
     else
-        go_on(c);
+        http1_go_on(c);
 }
 
 static void http1_leave(http_conn *c)
@@ -570,8 +570,8 @@ static bool http1_probe(http_conn *c, uint64_t now_ms)
 void http1_start(http_conn *c)
 {
     static const conn_ops ops = {.data = http1_data,
-                                 .eof = go_on,
-                                 .settle = go_on,
+                                 .eof = http1_go_on,
+                                 .settle = http1_go_on,
                                  .tick = http1_tick,
                                  .leave = http1_leave,
                                  .probe = http1_probe,

@@ -84,7 +84,7 @@ int http1_parse_request_line(const char *line, size_t n, http1_request_line *ret
     return 0;
 }
 
-static bool is_blank(char c)
+static bool http1_parse_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
@@ -92,15 +92,15 @@ static bool is_blank(char c)
 int http1_parse_field(const char *line, size_t n, http1_field *ret, const char **ret_why)
 {
     *ret_why = "folded header lines are not accepted";
-    if (n && is_blank(line[0])) return 400;
+    if (n && http1_parse_is_blank(line[0])) return 400;
     const char *colon = memchr(line, ':', n);
     *ret_why = "a header line is malformed";
     if (!colon || !http1_is_token(line, (size_t)(colon - line))) return 400;
     const char *value = colon + 1, *end = line + n;
     *ret_why = "a header value contains a control character";
     if (!http1_is_field_value(value, (size_t)(end - value))) return 400;
-    while (value < end && is_blank(*value)) value++;
-    while (value < end && is_blank(end[-1])) end--;
+    while (value < end && http1_parse_is_blank(*value)) value++;
+    while (value < end && http1_parse_is_blank(end[-1])) end--;
     *ret = (http1_field){line, value, (size_t)(colon - line), (size_t)(end - value)};
     return 0;
 }
@@ -112,7 +112,7 @@ bool http1_lists(const char *list, const char *word)
         list += strspn(list, ", \t");
         size_t n = strcspn(list, ",");
         const char *next = list + n;
-        while (n && is_blank(list[n - 1])) n--;
+        while (n && http1_parse_is_blank(list[n - 1])) n--;
         if (n == n_word && strncasecmp(list, word, n) == 0) return true;
         list = next;
     }

@@ -28,7 +28,7 @@ enum {
 /* ---- refusing -------------------------------------------------------------------------------- */
 
 /* Answer a stream with an error of the server's own; the rest of its body is not wanted. */
-static void refuse(http_request *r, int status, const char *why)
+static void http2_refuse(http_request *r, int status, const char *why)
 {
     const char *type = NULL;
     http_conn *c = r->conn;
@@ -152,11 +152,11 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
     if (!r->reject) http_request_limit_body(r);
     if (r->reject == 431) count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
     if (r->reject) {
-        refuse(r, r->reject, r->reject_why);
+        http2_refuse(r, r->reject, r->reject_why);
     } else if (!*r->path || (r->protocol && r->intake != HTTP_TUNNEL)) {
-        refuse(r, 501, "CONNECT is not served here");
+        http2_refuse(r, 501, "CONNECT is not served here");
     } else if (length && http1_parse_length(length, &n) && n > r->max_body) {
-        refuse(r, 413, "the request body is too large");
+        http2_refuse(r, 413, "the request body is too large");
     } else {
         r->headed = r->intake != HTTP_WHOLE;
         if (r->headed) r->received_ns = clock_ns();
@@ -225,15 +225,15 @@ static void take_whole(http_conn *c, http_request *r, const uint8_t *data, size_
     size_t per_conn = BODIES_PER_CONN * l->max_body_bytes;
     if (per_conn < r->max_body) per_conn = r->max_body;
     if (n > r->max_body - r->body.len) {
-        refuse(r, 413, "the request body is too large");
+        http2_refuse(r, 413, "the request body is too large");
     } else if (c->body_bytes + n > per_conn) {
         http2_reset(c, id, NGHTTP2_REFUSED_STREAM);
     } else if (buf_append(&r->body, data, n) != 0) {
-        refuse(r, 500, "out of memory");
+        http2_refuse(r, 500, "out of memory");
     } else {
         c->body_bytes += n;
         int status = http_request_hold(r);
-        if (status) refuse(r, status, http_hold_why(status));
+        if (status) http2_refuse(r, status, http_hold_why(status));
     }
 }
 
@@ -309,7 +309,7 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *f, void *user
 /* ---- the session ----------------------------------------------------------------------------- */
 
 /* Frames for as long as little waits in the transport; false when there are none left. */
-static bool fill(http_conn *c)
+static bool http2_fill(http_conn *c)
 {
     const uint8_t *frames;
     while (!transport_is_closing(c->io) && transport_backlog(c->io) < SEND_AHEAD_BYTES) {
@@ -324,7 +324,7 @@ static bool fill(http_conn *c)
 /* What the kernel takes at once makes room, and no `drained` follows it. */
 static void pump(http_conn *c)
 {
-    while (fill(c)) {
+    while (http2_fill(c)) {
         transport_flush(c->io);
         if (transport_is_closing(c->io) || transport_backlog(c->io) >= SEND_AHEAD_BYTES) return;
     }
@@ -389,7 +389,7 @@ static void late(http_request *r)
     if (r->dispatched && r->intake != HTTP_WHOLE)
         http_request_end_body(r, 408, BODY_IS_SLOW);
     else if (!r->begun)
-        refuse(r, 408, REQUEST_IS_LATE);
+        http2_refuse(r, 408, REQUEST_IS_LATE);
 }
 
 /* As grpc_channel.c's on_pulse has it: a PING into the silence, and one more look when no answer is there. */

@@ -58,7 +58,7 @@ static bool may_have_left(const http_conn *c)
     return c->eof && !c->h2 && c->requests && !conn_unsent(c);
 }
 
-static place place_of(const http_conn *c)
+static place http_places_place_of(const http_conn *c)
 {
     uint64_t coming_ms = c->begun_ms;
     if (may_have_left(c) && !c->refusing && !transport_is_closing(c->io)) return (place){PLACE_IDLE, 0};
@@ -82,7 +82,7 @@ typedef struct places {
 
 static void look_at(places *p, http_conn *c, bool only_unknown)
 {
-    place at = place_of(c);
+    place at = http_places_place_of(c);
     bool is_ending = !c->refusing && transport_is_closing(c->io);
     p->n_unknown += !c->refusing && !is_ending && !c->is_known;
     p->n_ending += is_ending;
@@ -100,7 +100,7 @@ static void look_at(places *p, http_conn *c, bool only_unknown)
 }
 
 /* The list begins with the newest, so of equals the oldest is found. */
-static places look(const http_server *s, const http_conn *but, bool only_unknown)
+static places http_places_look(const http_server *s, const http_conn *but, bool only_unknown)
 {
     places p = {0};
     for (http_conn *c = s->conns; c; c = c->next)
@@ -114,7 +114,7 @@ static size_t n_newcomers(const http_server *s)
     return n < 1 ? 1 : n > NEWCOMERS_MAX ? NEWCOMERS_MAX : n;
 }
 
-static http_conn *choose(const http_server *s, const places *p)
+static http_conn *http_places_choose(const http_server *s, const places *p)
 {
     uint64_t now = uv_now(s->loop);
     bool may_new = p->oldest_new && (p->n_new > n_newcomers(s) || now - p->at_new.since_ms >= NEWCOMER_MS);
@@ -132,7 +132,7 @@ static void end_idle(http_conn *c)
 }
 
 /* It does not count any more while it says goodbye. */
-static void give_up(http_conn *c, int status, const char *why)
+static void http_places_give_up(http_conn *c, int status, const char *why)
 {
     http_server *s = c->server;
     bool is_refusable = c->begun_ms && !c->h2 && (!c->requests || !c->requests->dispatched);
@@ -153,24 +153,24 @@ static void give_up(http_conn *c, int status, const char *why)
     conn_mark_dirty(c);
 }
 
-static bool make_room(http_server *s, const http_conn *newest, bool only_unknown)
+static bool http_places_make_room(http_server *s, const http_conn *newest, bool only_unknown)
 {
-    places p = look(s, newest, only_unknown);
-    http_conn *c = choose(s, &p);
+    places p = http_places_look(s, newest, only_unknown);
+    http_conn *c = http_places_choose(s, &p);
     if (!c) return false;
-    give_up(c, 503, "too many connections, and others want this one's place");
+    http_places_give_up(c, 503, "too many connections, and others want this one's place");
     return true;
 }
 
 bool http_places_have_room(http_server *s, const http_conn *newest)
 {
     size_t most = s->limits.max_unknown;
-    places p = look(s, NULL, true);
-    if (most && p.n_unknown > most) make_room(s, newest, true);
+    places p = http_places_look(s, NULL, true);
+    if (most && p.n_unknown > most) http_places_make_room(s, newest, true);
     if (p.n_ending > s->max_refusing && p.oldest_ending)
         transport_close(p.oldest_ending->io, "it was over, and others want its place");
     if (s->n_conns - s->n_refusing - p.n_ending <= s->limits.max_connections) return true;
-    return (most && make_room(s, newest, true)) || make_room(s, newest, false);
+    return (most && http_places_make_room(s, newest, true)) || http_places_make_room(s, newest, false);
 }
 
 /* A WebSocket or a watch is its owner's to time. */
@@ -178,7 +178,7 @@ void http_places_tick(http_conn *c, uint64_t now_ms)
 {
     uint64_t most = c->server->limits.unknown_timeout_ms;
     if (!most || c->is_known || has_idle(c)) return;
-    place at = place_of(c);
+    place at = http_places_place_of(c);
     if (at.kind != PLACE_BUSY && now_ms - at.since_ms > most)
-        give_up(c, 408, "no request with a valid API key came in time");
+        http_places_give_up(c, 408, "no request with a valid API key came in time");
 }

@@ -128,7 +128,7 @@ static void forget_dirty(http_conn *c)
 
 /* ---- a connection ---------------------------------------------------------------------------- */
 
-static void on_closed(void *user, const char *why)
+static void http_server_on_closed(void *user, const char *why)
 {
     http_conn *c = user;
     http_server *s = c->server;
@@ -213,7 +213,7 @@ static const conn_ops greeting_ops = {.data = detect,
                                       .tick = greeting_tick,
                                       .leave = greeting_leave};
 
-static void on_data(void *user, const uint8_t *bytes, size_t n)
+static void http_server_on_data(void *user, const uint8_t *bytes, size_t n)
 {
     http_conn *c = user;
     if (c->refusing) return;
@@ -263,10 +263,10 @@ const transport_events *http_server_events(http_conn *c, transport_events *ret)
 {
     *ret = (transport_events){.user = c,
                               .open = on_open,
-                              .data = on_data,
+                              .data = http_server_on_data,
                               .eof = on_eof,
                               .drained = on_drained,
-                              .closed = on_closed};
+                              .closed = http_server_on_closed};
     return ret;
 }
 

@@ -83,7 +83,7 @@ static int put_accept(buf *out, const char *key)
     return base64_encode(out, sum, sizeof sum);
 }
 
-static int refuse(http_request *r, int status, const char *why, shoal_err *err)
+static int websocket_refuse(http_request *r, int status, const char *why, shoal_err *err)
 {
     const http_header h[] = {{"content-type", "text/plain; charset=utf-8"}, {"sec-websocket-version", "13"}};
     http_respond(r, status, h, 2, why, strlen(why));
@@ -105,12 +105,12 @@ static int shake_hands(http_request *r, const char *extensions, shoal_err *err)
     const char *key = http_header_get(r, "sec-websocket-key");
     buf echo = {0};
     if (!version || strcmp(version, "13") != 0)
-        return refuse(r, 426, "Sec-WebSocket-Version must be 13\n", err);
+        return websocket_refuse(r, 426, "Sec-WebSocket-Version must be 13\n", err);
     if (http_version(r) == 20) {
         http_accept(r, h, n);
         return 0;
     }
-    if (!is_key(key)) return refuse(r, 400, "Sec-WebSocket-Key must be 16 bytes in base64\n", err);
+    if (!is_key(key)) return websocket_refuse(r, 400, "Sec-WebSocket-Key must be 16 bytes in base64\n", err);
     if (put_accept(&echo, key) != 0 || echo.failed) {
         buf_done(&echo);
         return refuse_for_memory(r, err);
@@ -243,7 +243,8 @@ static void unpack(websocket *ws, const struct wslay_event_on_msg_recv_arg *m)
     buf_done(&plain);
 }
 
-static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m, void *user)
+static void websocket_on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m,
+                                 void *user)
 {
     websocket *ws = user;
     if (!wslay_is_ctrl_frame(m->opcode)) {
@@ -264,7 +265,7 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
 
 /* ---- the way through it ---------------------------------------------------------------------- */
 
-static void end(websocket *ws, unsigned code)
+static void websocket_end(websocket *ws, unsigned code)
 {
     http_request *r = ws->r;
     if (!r) return;
@@ -276,11 +277,11 @@ static void end(websocket *ws, unsigned code)
 }
 
 /* For frames that wslay cannot read it queues a goodbye without a code; so this one is ours. */
-static void give_up(websocket *ws, unsigned code)
+static void websocket_give_up(websocket *ws, unsigned code)
 {
     const uint8_t goodbye[] = {0x80 | WSLAY_CONNECTION_CLOSE, 2, (uint8_t)(code >> 8), (uint8_t)code};
     if (ws->r && !wslay_event_get_close_sent(ws->ctx)) http_respond_write(ws->r, goodbye, sizeof goodbye);
-    end(ws, code);
+    websocket_end(ws, code);
 }
 
 static unsigned code_of(const websocket *ws)
@@ -291,13 +292,13 @@ static unsigned code_of(const websocket *ws)
 }
 
 /* Over, once our last word has gone out and no more is read. */
-static bool is_over(const websocket *ws)
+static bool websocket_is_over(const websocket *ws)
 {
     return wslay_event_get_close_sent(ws->ctx) &&
            (wslay_event_get_close_received(ws->ctx) || !wslay_event_get_read_enabled(ws->ctx));
 }
 
-static void flush(websocket *ws)
+static void websocket_flush(websocket *ws)
 {
     if (ws->r && wslay_event_want_write(ws->ctx) && wslay_event_send(ws->ctx) != 0)
         wslay_event_shutdown_write(ws->ctx);
@@ -307,7 +308,7 @@ int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l
                      shoal_err *err)
 {
     static const struct wslay_event_callbacks calls = {
-        .recv_callback = on_recv, .send_callback = on_send, .on_msg_recv_callback = on_message};
+        .recv_callback = on_recv, .send_callback = on_send, .on_msg_recv_callback = websocket_on_message};
     websocket *ws = calloc(1, sizeof *ws);
     if (!ws || wslay_event_context_server_init(&ws->ctx, &calls, ws) != 0) {
         free(ws);
@@ -382,11 +383,12 @@ void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n)
     int rc = ws->kept.len ? read_kept(ws, bytes, n) : n ? read_new(ws, bytes, n) : 0;
     ws->n_in = 0;
     if (rc != 0) {
-        give_up(ws, rc == WSLAY_ERR_NOMEM ? WSLAY_CODE_INTERNAL_SERVER_ERROR : WSLAY_CODE_PROTOCOL_ERROR);
+        websocket_give_up(ws, rc == WSLAY_ERR_NOMEM ? WSLAY_CODE_INTERNAL_SERVER_ERROR
+                                                    : WSLAY_CODE_PROTOCOL_ERROR);
         return;
     }
-    flush(ws);
-    if (is_over(ws)) end(ws, code_of(ws));
+    websocket_flush(ws);
+    if (websocket_is_over(ws)) websocket_end(ws, code_of(ws));
 }
 
 void websocket_pause(websocket *ws, bool paused)
@@ -397,7 +399,7 @@ void websocket_pause(websocket *ws, bool paused)
 
 void websocket_shut(websocket *ws)
 {
-    end(ws, ABNORMAL_CLOSURE);
+    websocket_end(ws, ABNORMAL_CLOSURE);
 }
 
 /* As for a body: each message_ms brings what min_rate asks for, or the end. While a message is not read, its
@@ -422,20 +424,20 @@ void websocket_tick(websocket *ws, uint64_t now_ms)
     if (!ws->closing && is_too_slow(ws)) {
         websocket_close(ws, WSLAY_CODE_POLICY_VIOLATION, "the message comes too slowly");
         wslay_event_shutdown_read(ws->ctx);
-        if (is_over(ws)) end(ws, code_of(ws));
+        if (websocket_is_over(ws)) websocket_end(ws, code_of(ws));
         return;
     }
     if (!ws->heard_ms) ws->heard_ms = now_ms;
     if (ws->closing && !ws->closing_ms) ws->closing_ms = now_ms;
     uint64_t ping_ms = ws->limits.ping_ms;
     if (ws->closing_ms && now_ms - ws->closing_ms >= GOODBYE_MS) {
-        end(ws, ABNORMAL_CLOSURE);
+        websocket_end(ws, ABNORMAL_CLOSURE);
     } else if (ping_ms && ws->pinged_ms && now_ms - ws->pinged_ms >= ping_ms) {
-        end(ws, ABNORMAL_CLOSURE);
+        websocket_end(ws, ABNORMAL_CLOSURE);
     } else if (ping_ms && !ws->pinged_ms && now_ms - ws->heard_ms >= ping_ms) {
         ws->pinged_ms = now_ms;
         wslay_event_queue_msg(ws->ctx, &(struct wslay_event_msg){.opcode = WSLAY_PING});
-        flush(ws);
+        websocket_flush(ws);
     }
 }
 
@@ -460,7 +462,7 @@ void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n)
     if (rc == WSLAY_ERR_NOMEM)
         websocket_close(ws, WSLAY_CODE_INTERNAL_SERVER_ERROR,
                         "out of memory"); /* nothing is left out unsaid */
-    if (!ws->receiving) flush(ws);
+    if (!ws->receiving) websocket_flush(ws);
 }
 
 size_t websocket_unsent(const websocket *ws)
@@ -472,19 +474,19 @@ void websocket_close(websocket *ws, unsigned code, const char *reason)
 {
     if (!ws->r || ws->closing) return;
     size_t n = strlen(reason);
-    flush(ws); /* wslay sends control frames first, and nothing behind a closing one */
+    websocket_flush(ws); /* wslay sends control frames first, and nothing behind a closing one */
     ws->closing = true;
     ws->closing_ms = ws->now_ms;
     (void)wslay_event_queue_close(ws->ctx, (uint16_t)code, (const uint8_t *)reason,
                                   n < REASON_MAX ? n : REASON_MAX);
-    if (!ws->receiving) flush(ws);
+    if (!ws->receiving) websocket_flush(ws);
 }
 
 void websocket_free(websocket *ws)
 {
     if (!ws) return;
     ws->told = true;
-    end(ws, 0);
+    websocket_end(ws, 0);
     wslay_event_context_free(ws->ctx);
     buf_done(&ws->kept);
     free(ws);

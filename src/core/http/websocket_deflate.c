@@ -32,7 +32,7 @@ static word next_word(const char **s)
     return w;
 }
 
-static bool is(word w, const char *name)
+static bool websocket_deflate_is(word w, const char *name)
 {
     return strlen(name) == w.n && strncasecmp(w.at, name, w.n) == 0;
 }
@@ -58,7 +58,7 @@ static bool read_parameters(const char **s, int *ret_bits, bool *ret_limits)
         (*s)++;
         word name = next_word(s);
         size_t k = 0;
-        while (k < 4 && !is(name, NAMES[k])) k++;
+        while (k < 4 && !websocket_deflate_is(name, NAMES[k])) k++;
         if (k == 4 || seen & 1u << k) return false;
         seen |= 1u << k;
         bool has_value = **s == '=';
@@ -79,7 +79,8 @@ int websocket_deflate_choose(const char *offers, char answer[WEBSOCKET_DEFLATE_A
     for (const char *s = offers; s && *s;) {
         int bits = MAX_WBITS;
         bool limits = false;
-        bool ours = is(next_word(&s), "permessage-deflate") && read_parameters(&s, &bits, &limits) &&
+        bool ours = websocket_deflate_is(next_word(&s), "permessage-deflate") &&
+                    read_parameters(&s, &bits, &limits) &&
                     bits >= WINDOW_BITS_MIN; /* zlib has no smaller window */
         if (ours) {
             int n = snprintf(answer, WEBSOCKET_DEFLATE_ANSWER,

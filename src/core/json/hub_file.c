@@ -11,22 +11,22 @@
 static const char LFS[] = "version https://git-lfs.github.com/spec/";
 static const char BOM[] = "\xEF\xBB\xBF";
 
-static bool begins(const char *s, size_t n, const char *with)
+static bool hub_file_begins(const char *s, size_t n, const char *with)
 {
     return n >= strlen(with) && strncasecmp(s, with, strlen(with)) == 0;
 }
 
 static bool is_html(const char *s, size_t n)
 {
-    size_t i = begins(s, n, BOM) ? strlen(BOM) : 0;
+    size_t i = hub_file_begins(s, n, BOM) ? strlen(BOM) : 0;
     while (i < n && strchr(" \t\r\n", s[i]) && s[i]) i++;
-    return begins(s + i, n - i, "<!doctype html") || begins(s + i, n - i, "<html");
+    return hub_file_begins(s + i, n - i, "<!doctype html") || hub_file_begins(s + i, n - i, "<html");
 }
 
 int hub_file_check(const void *data, size_t n, const char *path, shoal_err *err)
 {
     if (n == 0) return 0;
-    if (begins(data, n, LFS))
+    if (hub_file_begins(data, n, LFS))
         return err_set(err, SHOAL_EFORMAT,
                        "%s: is a Git LFS pointer, not the file: run git lfs pull in its folder", path);
     if (is_html(data, n))
@@ -67,7 +67,7 @@ int hub_file_plain_json(buf *text)
     const char *s = text->data;
     size_t n = text->len, i = 0, n_copied = 0, len;
     buf out = {0};
-    if (begins(s ? s : "", n, BOM)) i = n_copied = strlen(BOM);
+    if (hub_file_begins(s ? s : "", n, BOM)) i = n_copied = strlen(BOM);
     while (i < n) {
         const char *json = s[i] == 'N' || s[i] == 'I' || s[i] == '-' ? constant_at(s + i, n - i, &len) : NULL;
         if (json) {

@@ -206,7 +206,7 @@ static bool widen(buf *out, const char *text, size_t len)
 }
 
 /* `more`: JSON_REJECT_DUPLICATES or 0. */
-static json_t *load(const char *text, size_t len, size_t more, json_error_t *e, bool *ret_nomem)
+static json_t *json_load(const char *text, size_t len, size_t more, json_error_t *e, bool *ret_nomem)
 {
     size_t flags = more | JSON_DECODE_ANY | JSON_ALLOW_NUL;
     buf wide = {0};
@@ -219,7 +219,8 @@ static json_t *load(const char *text, size_t len, size_t more, json_error_t *e, 
     return v;
 }
 
-static int parse(json_t **ret, const char *text, size_t len, size_t more, const char *what, shoal_err *err)
+static int json_json_parse(json_t **ret, const char *text, size_t len, size_t more, const char *what,
+                           shoal_err *err)
 {
     loop_work_add(len);
     json_t *v = json_quick(text, len);
@@ -233,7 +234,7 @@ static int parse(json_t **ret, const char *text, size_t len, size_t more, const 
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: it contains a NUL byte", what);
     json_error_t e;
     bool nomem;
-    v = load(text ? text : "", len, more, &e, &nomem);
+    v = json_load(text ? text : "", len, more, &e, &nomem);
     if (nomem) return err_nomem(err);
     if (!v)
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column,
@@ -246,12 +247,12 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
 {
     int rc;
     if (take_ahead(ret, text, len, what, &rc, err)) return rc;
-    return parse(ret, text, len, JSON_REJECT_DUPLICATES, what, err);
+    return json_json_parse(ret, text, len, JSON_REJECT_DUPLICATES, what, err);
 }
 
 int json_parse_last(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
-    return parse(ret, text, len, 0, what, err);
+    return json_json_parse(ret, text, len, 0, what, err);
 }
 
 int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err)
@@ -368,7 +369,7 @@ static void put_escape(buf *out, char c)
 }
 
 /* As jansson writes it, which looks at each character on its own: 4 MB took it 20 ms. */
-static void put_text(buf *out, const char *s, size_t n)
+static void put_text_json(buf *out, const char *s, size_t n)
 {
     buf_putc(out, '"');
     for (size_t i = 0; i < n;) {
@@ -390,7 +391,7 @@ static void put_real(buf *out, const json_t *v, int digits)
         buf_append(out, text, n);
 }
 
-static void put_value(buf *out, const json_t *v, int digits);
+static void json_put_value(buf *out, const json_t *v, int digits);
 
 static void put_array(buf *out, const json_t *v, int digits)
 {
@@ -400,7 +401,7 @@ static void put_array(buf *out, const json_t *v, int digits)
     json_array_foreach(v, i, item)
     {
         if (i) buf_putc(out, ',');
-        put_value(out, item, digits);
+        json_put_value(out, item, digits);
     }
     buf_putc(out, ']');
 }
@@ -414,20 +415,20 @@ static void put_object(buf *out, json_t *v, int digits)
     json_object_keylen_foreach(v, key, n, item)
     {
         buf_puts(out, comma);
-        put_text(out, key, n);
+        put_text_json(out, key, n);
         buf_putc(out, ':');
-        put_value(out, item, digits);
+        json_put_value(out, item, digits);
         comma = ",";
     }
     buf_putc(out, '}');
 }
 
-static void put_value(buf *out, const json_t *v, int digits)
+static void json_put_value(buf *out, const json_t *v, int digits)
 {
     switch (json_typeof(v)) {
     case JSON_OBJECT: put_object(out, (json_t *)v, digits); break;
     case JSON_ARRAY: put_array(out, v, digits); break;
-    case JSON_STRING: put_text(out, json_string_value(v), json_string_length(v)); break;
+    case JSON_STRING: put_text_json(out, json_string_value(v), json_string_length(v)); break;
     case JSON_INTEGER: number_put_i64(out, json_integer_value(v)); break;
     case JSON_REAL: put_real(out, v, digits); break;
     case JSON_TRUE: buf_puts(out, "true"); break;
@@ -439,7 +440,7 @@ static void put_value(buf *out, const json_t *v, int digits)
 int json_put_digits(buf *out, const json_t *v, int digits)
 {
     if (v)
-        put_value(out, v, digits);
+        json_put_value(out, v, digits);
     else
         out->failed = true;
     return out->failed ? SHOAL_ENOMEM : 0;

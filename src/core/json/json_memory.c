@@ -25,7 +25,7 @@ typedef struct parse {
 static _Thread_local parse *running; /* NULL: this thread parses nothing */
 static _Thread_local size_t steps;
 
-static bool push(blocks *b, void *block)
+static bool json_memory_push(blocks *b, void *block)
 {
     if (b->n == b->cap) {
         size_t cap = b->cap ? b->cap * 2 : 64;
@@ -39,21 +39,21 @@ static bool push(blocks *b, void *block)
 }
 
 /* Free them where `all`, and the list. */
-static void end(blocks *b, bool all)
+static void json_memory_end(blocks *b, bool all)
 {
     while (all && b->n > 0) free(b->at[--b->n]);
     free(b->at);
 }
 
-static void *take(size_t n)
+static void *json_memory_take(size_t n)
 {
     void *block = malloc(n);
-    if (!running || (block && push(&running->taken, block))) return block;
+    if (!running || (block && json_memory_push(&running->taken, block))) return block;
     free(block);
     longjmp(running->out, 1);
 }
 
-static bool forget(blocks *b, const void *block, size_t n_searched)
+static bool json_memory_forget(blocks *b, const void *block, size_t n_searched)
 {
     for (size_t i = b->n; i-- > 0 && n_searched-- > 0; steps++) {
         if (b->at[i] != block) continue;
@@ -63,12 +63,12 @@ static bool forget(blocks *b, const void *block, size_t n_searched)
     return false;
 }
 
-static void give(void *block)
+static void json_memory_give(void *block)
 {
     if (!block) return;
-    if (running && !forget(&running->taken, block, SEARCHED)) {
-        if (push(&running->later, block)) return;
-        forget(&running->taken, block, SIZE_MAX);
+    if (running && !json_memory_forget(&running->taken, block, SEARCHED)) {
+        if (json_memory_push(&running->later, block)) return;
+        json_memory_forget(&running->taken, block, SIZE_MAX);
     }
     free(block);
 }
@@ -80,7 +80,7 @@ size_t json_memory_steps(void)
 
 void json_memory_guard(void)
 {
-    json_set_alloc_funcs(take, give);
+    json_set_alloc_funcs(json_memory_take, json_memory_give);
 }
 
 json_t *json_memory_load(const char *text, size_t len, size_t flags, json_error_t *e, bool *ret_nomem)
@@ -94,7 +94,7 @@ json_t *json_memory_load(const char *text, size_t len, size_t flags, json_error_
     }
     running = NULL;
     /* A failed parse keeps nothing, and `taken` has what is in `later`. */
-    end(&p.taken, !v);
-    end(&p.later, v);
+    json_memory_end(&p.taken, !v);
+    json_memory_end(&p.later, v);
     return v;
 }

@@ -23,7 +23,7 @@ static void skip_blanks(reader *r)
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t')) r->at++;
 }
 
-static bool take(reader *r, char c)
+static bool json_quick_take(reader *r, char c)
 {
     skip_blanks(r);
     bool there = r->at < r->end && *r->at == c;
@@ -138,9 +138,9 @@ static bool read_pair(reader *r, json_t *object)
 {
     const char *key;
     size_t n;
-    if (!take(r, '"') || !read_string(r, &key, &n)) return false;
+    if (!json_quick_take(r, '"') || !read_string(r, &key, &n)) return false;
     char *own = key == r->plain.data ? buf_take(&r->plain) : NULL; /* its value may have escapes, too */
-    json_t *v = take(r, ':') ? read_value(r) : NULL;
+    json_t *v = json_quick_take(r, ':') ? read_value(r) : NULL;
     bool done = v && json_object_setn_new_nocheck(object, key, n, v) == 0;
     free(own);
     return done;
@@ -150,21 +150,21 @@ static bool read_pair(reader *r, json_t *object)
 static bool read_object(reader *r, json_t *object)
 {
     size_t n = 0;
-    if (take(r, '}')) return true;
+    if (json_quick_take(r, '}')) return true;
     do {
         if (!read_pair(r, object) || json_object_size(object) != ++n) return false;
-    } while (take(r, ','));
-    return take(r, '}');
+    } while (json_quick_take(r, ','));
+    return json_quick_take(r, '}');
 }
 
 static bool read_array(reader *r, json_t *array)
 {
-    if (take(r, ']')) return true;
+    if (json_quick_take(r, ']')) return true;
     do {
         json_t *v = read_value(r);
         if (!v || json_array_append_new(array, v) != 0) return false;
-    } while (take(r, ','));
-    return take(r, ']');
+    } while (json_quick_take(r, ','));
+    return json_quick_take(r, ']');
 }
 
 static json_t *read_inside(reader *r, json_t *v, bool (*inside)(reader *, json_t *))

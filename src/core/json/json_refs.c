@@ -23,7 +23,7 @@ typedef struct place {
 
 typedef void (*visit_fn)(refs *r, json_t *schema, const char *pointer, const place *at);
 
-static const char *text_of(const json_t *schema, const char *key)
+static const char *json_refs_text_of(const json_t *schema, const char *key)
 {
     return json_string_value(json_object_get(schema, key));
 }
@@ -112,7 +112,9 @@ static void walk(refs *r, json_t *at, bool names, buf *pointer, place here, visi
     buf id = {0}, id_pointer = {0};
     if (!json_is_object(at) && !json_is_array(at)) return;
     if (json_is_object(at) && !names) {
-        const char *own = text_of(at, "$id") ? text_of(at, "$id") : r->old ? text_of(at, "id") : NULL;
+        const char *own = json_refs_text_of(at, "$id") ? json_refs_text_of(at, "$id")
+                          : r->old                     ? json_refs_text_of(at, "id")
+                                                       : NULL;
         bool counts = own && own[0] != '#' && !(r->old && json_object_get(at, "$ref"));
         if (counts) {
             put_resolved(&id, here.id, own);
@@ -142,7 +144,7 @@ static void walk_all(refs *r, json_t *root, visit_fn visit)
 
 /* ---- what names there are ------------------------------------------------------------------------ */
 
-static void keep(refs *r, const char *base, const char *name, const char *pointer)
+static void json_refs_keep(refs *r, const char *base, const char *name, const char *pointer)
 {
     buf key = {0};
     buf_puts(&key, base);
@@ -155,13 +157,16 @@ static void keep(refs *r, const char *base, const char *name, const char *pointe
 
 static void collect(refs *r, json_t *schema, const char *pointer, const place *at)
 {
-    const char *id = text_of(schema, "$id") ? text_of(schema, "$id") : r->old ? text_of(schema, "id") : NULL;
-    const char *anchor = text_of(schema, "$anchor"), *dynamic = text_of(schema, "$dynamicAnchor");
-    if (strcmp(at->id_pointer, pointer) == 0) keep(r, at->id, NULL, pointer);
-    if (id && id[0] == '#' && id[1] != '/') keep(r, at->id, id + 1, pointer);
-    if (anchor) keep(r, at->id, anchor, pointer);
+    const char *id = json_refs_text_of(schema, "$id") ? json_refs_text_of(schema, "$id")
+                     : r->old                         ? json_refs_text_of(schema, "id")
+                                                      : NULL;
+    const char *anchor = json_refs_text_of(schema, "$anchor"),
+               *dynamic = json_refs_text_of(schema, "$dynamicAnchor");
+    if (strcmp(at->id_pointer, pointer) == 0) json_refs_keep(r, at->id, NULL, pointer);
+    if (id && id[0] == '#' && id[1] != '/') json_refs_keep(r, at->id, id + 1, pointer);
+    if (anchor) json_refs_keep(r, at->id, anchor, pointer);
     if (!dynamic) return;
-    keep(r, at->id, dynamic, pointer);
+    json_refs_keep(r, at->id, dynamic, pointer);
     json_t *one = json_object_get(r->dynamic, dynamic) ? json_null() : json_string(pointer);
     r->failed |= json_object_set_new(r->dynamic, dynamic, one) != 0;
 }
@@ -192,7 +197,8 @@ static const char *target(refs *r, const char *ref, const place *at, buf *room)
  * resource, are what "$ref" is. */
 static const char *dynamic_ref(refs *r, const json_t *schema)
 {
-    const char *ref = text_of(schema, "$dynamicRef"), *again = text_of(schema, "$recursiveRef");
+    const char *ref = json_refs_text_of(schema, "$dynamicRef"),
+               *again = json_refs_text_of(schema, "$recursiveRef");
     const char *name = ref ? strchr(ref, '#') : NULL;
     if (again && json_object_size(r->places) <= 1) return again;
     return ref && !(name && json_is_null(json_object_get(r->dynamic, name + 1))) ? ref : NULL;
@@ -200,7 +206,7 @@ static const char *dynamic_ref(refs *r, const json_t *schema)
 
 static void rewrite(refs *r, json_t *schema, const char *pointer, const place *at)
 {
-    const char *ref = text_of(schema, "$ref"), *dynamic = ref ? NULL : dynamic_ref(r, schema);
+    const char *ref = json_refs_text_of(schema, "$ref"), *dynamic = ref ? NULL : dynamic_ref(r, schema);
     buf room = {0};
     const char *to = ref || dynamic ? target(r, ref ? ref : dynamic, at, &room) : NULL;
     json_t *found = to ? json_string(to) : NULL;
@@ -219,7 +225,8 @@ static void rewrite(refs *r, json_t *schema, const char *pointer, const place *a
 
 bool json_refs_stand_alone(const json_t *schema)
 {
-    const char *draft = text_of(schema, "$schema"), *number = draft ? strstr(draft, "draft-0") : NULL;
+    const char *draft = json_refs_text_of(schema, "$schema"),
+               *number = draft ? strstr(draft, "draft-0") : NULL;
     return number && number[7] >= '3' && number[7] <= '7';
 }
 
@@ -231,11 +238,12 @@ static bool is_pointer(const char *ref)
 /* There is a reference that is no pointer from the root. */
 static bool needs_work(const json_t *at, bool is_root)
 {
-    const char *key, *ref = text_of(at, "$ref"), *id = is_root ? NULL : text_of(at, "$id");
+    const char *key, *ref = json_refs_text_of(at, "$ref"),
+                     *id = is_root ? NULL : json_refs_text_of(at, "$id");
     json_t *one;
     size_t i;
     if ((ref && !is_pointer(ref)) || (id && id[0] != '#')) return true;
-    if (text_of(at, "$dynamicRef") || text_of(at, "$recursiveRef")) return true;
+    if (json_refs_text_of(at, "$dynamicRef") || json_refs_text_of(at, "$recursiveRef")) return true;
     json_object_foreach((json_t *)at, key, one)
     {
         if (needs_work(one, false)) return true;

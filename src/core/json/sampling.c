@@ -35,7 +35,7 @@ static const struct {
 };
 
 /* SAMPLING_N_FIELDS: none. */
-static size_t find(const char *field, size_t len)
+static size_t sampling_find(const char *field, size_t len)
 {
     size_t i = 0;
     while (i < SAMPLING_N_FIELDS && (strncmp(rows[i].field, field, len) != 0 || rows[i].field[len])) i++;
@@ -49,7 +49,7 @@ static float *value_at(const sampling_defaults *d, size_t i)
 
 int sampling_check(const char *field, double v, shoal_err *err)
 {
-    size_t i = find(field, strlen(field));
+    size_t i = sampling_find(field, strlen(field));
     assert(i < SAMPLING_N_FIELDS);
     if (i == SAMPLING_N_FIELDS) return err_set(err, SHOAL_EINTERNAL, "%s has no range", field);
     if (i == SAMPLING_AT_top_k && v != floor(v))
@@ -63,14 +63,14 @@ int sampling_check(const char *field, double v, shoal_err *err)
 
 bool sampling_is_field(const char *name)
 {
-    return find(name, strlen(name)) < SAMPLING_N_FIELDS;
+    return sampling_find(name, strlen(name)) < SAMPLING_N_FIELDS;
 }
 
 int sampling_set(sampling_defaults *d, const char *field, double v, shoal_err *err)
 {
     int rc = sampling_check(field, v, err);
     if (rc != 0) return rc;
-    size_t i = find(field, strlen(field));
+    size_t i = sampling_find(field, strlen(field));
     *value_at(d, i) = (float)v;
     d->said |= 1u << i;
     return 0;
@@ -78,7 +78,7 @@ int sampling_set(sampling_defaults *d, const char *field, double v, shoal_err *e
 
 bool sampling_get(const sampling_defaults *d, const char *field, double *ret)
 {
-    size_t i = find(field, strlen(field));
+    size_t i = sampling_find(field, strlen(field));
     if (i == SAMPLING_N_FIELDS || !(d->said & 1u << i)) return false;
     *ret = (double)*value_at(d, i);
     return true;
@@ -112,7 +112,7 @@ int sampling_from_json(sampling_defaults *ret, const json_t *o, shoal_err *err)
 }
 
 /* The fewest decimals that give the same float again; returns the length. */
-static size_t put_value(char *ret, size_t size, float v)
+static size_t sampling_put_value(char *ret, size_t size, float v)
 {
     enum { DECIMALS_MAX = 9 };
     int n = 0;
@@ -131,7 +131,7 @@ void sampling_format(const sampling_defaults *d, char ret[SAMPLING_TEXT_BYTES])
     for (size_t i = 0; i < SAMPLING_N_FIELDS; i++)
         if (d->said & 1u << i) {
             n += (size_t)snprintf(ret + n, SAMPLING_TEXT_BYTES - n, "%s%s=", n ? "," : "", rows[i].field);
-            n += put_value(ret + n, SAMPLING_TEXT_BYTES - n, *value_at(d, i));
+            n += sampling_put_value(ret + n, SAMPLING_TEXT_BYTES - n, *value_at(d, i));
         }
     assert(n < SAMPLING_TEXT_BYTES); /* seven names of at most 18 letters, and numbers of at most 17 */
 }
@@ -139,7 +139,7 @@ void sampling_format(const sampling_defaults *d, char ret[SAMPLING_TEXT_BYTES])
 static int parse_one(sampling_defaults *d, const char *item, size_t len, shoal_err *err)
 {
     const char *equals = memchr(item, '=', len);
-    size_t n = equals ? (size_t)(equals - item) : len, i = find(item, n);
+    size_t n = equals ? (size_t)(equals - item) : len, i = sampling_find(item, n);
     char number[32];
     double v;
     if (i == SAMPLING_N_FIELDS)

@@ -29,7 +29,7 @@ static bool valid(check *c, const json_t *schema, const json_t *value);
 
 /* ---- verdicts ------------------------------------------------------------------------------------ */
 
-static bool settle(check *c, schema_outcome outcome, const char *why)
+static bool schema_check_settle(check *c, schema_outcome outcome, const char *why)
 {
     if (c->v->outcome == SCHEMA_UNKNOWN || (outcome == SCHEMA_BROKEN && (c->trials || *c->v->why)))
         return false;
@@ -44,12 +44,12 @@ static bool broken(check *c, const char *key, const char *why)
     char text[160];
     if (c->trials) return false;
     snprintf(text, sizeof text, "%s (\"%s\")", why, key);
-    return settle(c, SCHEMA_BROKEN, text);
+    return schema_check_settle(c, SCHEMA_BROKEN, text);
 }
 
 static bool unknown(check *c, const char *why)
 {
-    return settle(c, SCHEMA_UNKNOWN, why);
+    return schema_check_settle(c, SCHEMA_UNKNOWN, why);
 }
 
 static bool lacks_memory(check *c)
@@ -72,7 +72,7 @@ static bool reads(check *c, size_t n_bytes)
 }
 
 /* No verdict is to come any more, so no loop goes on. */
-static bool is_over(const check *c)
+static bool schema_check_is_over(const check *c)
 {
     return c->v->outcome == SCHEMA_UNKNOWN;
 }
@@ -101,7 +101,7 @@ static bool valid_at(check *c, const json_t *schema, const json_t *value, const 
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-static bool take(size_t *steps, size_t n)
+static bool schema_check_take(size_t *steps, size_t n)
 {
     bool some = !steps || *steps >= n;
     if (steps) *steps = some ? *steps - n : 0;
@@ -133,7 +133,8 @@ static bool same_members(const json_t *a, const json_t *b, size_t *steps)
     if (json_object_size(a) != json_object_size(b)) return false;
     json_object_foreach((json_t *)a, key, v)
     {
-        const json_t *other = take(steps, 1 + strlen(key) / TEXT_BYTES) ? json_object_get(b, key) : NULL;
+        const json_t *other =
+            schema_check_take(steps, 1 + strlen(key) / TEXT_BYTES) ? json_object_get(b, key) : NULL;
         if (!other || !json_same(v, other, steps)) return false;
     }
     return true;
@@ -141,16 +142,16 @@ static bool same_members(const json_t *a, const json_t *b, size_t *steps)
 
 bool json_same(const json_t *a, const json_t *b, size_t *steps)
 {
-    if (!take(steps, 1)) return false;
+    if (!schema_check_take(steps, 1)) return false;
     if (json_is_number(a) && json_is_number(b)) return same_number(a, b);
     if (json_is_object(a) && json_is_object(b)) return same_members(a, b, steps);
     if (json_is_array(a) && json_is_array(b)) return same_items(a, b, steps);
-    return take(steps, json_string_length(a) / TEXT_BYTES) && json_equal(a, b);
+    return schema_check_take(steps, json_string_length(a) / TEXT_BYTES) && json_equal(a, b);
 }
 
 static bool same(check *c, const json_t *a, const json_t *b)
 {
-    if (is_over(c)) return false;
+    if (schema_check_is_over(c)) return false;
     bool ok = json_same(a, b, &c->steps);
     return ok || c->steps > 0 ? ok : works(c, 1);
 }
@@ -190,7 +191,7 @@ static bool check_values(check *c, const json_t *s, const json_t *v)
     json_array_foreach((json_t *)list, i, one)
     {
         if (same(c, one, v)) return true;
-        if (is_over(c)) return false;
+        if (schema_check_is_over(c)) return false;
     }
     return broken(c, "enum", "it is none of the values");
 }
@@ -270,8 +271,8 @@ static bool check_items(check *c, const json_t *s, const json_t *v)
 
 static bool check_unique(check *c, const json_t *v)
 {
-    for (size_t i = 1; i < json_array_size(v) && !is_over(c); i++)
-        for (size_t k = 0; k < i && !is_over(c); k++)
+    for (size_t i = 1; i < json_array_size(v) && !schema_check_is_over(c); i++)
+        for (size_t k = 0; k < i && !schema_check_is_over(c); k++)
             if (same(c, json_array_get(v, i), json_array_get(v, k)))
                 return broken(c, "uniqueItems", "an item is there twice");
     return true;
@@ -288,7 +289,7 @@ static bool check_contains(check *c, const json_t *s, const json_t *v)
     json_array_foreach((json_t *)v, i, item)
     {
         n += would_be_valid(c, one, item);
-        if (is_over(c)) return false;
+        if (schema_check_is_over(c)) return false;
     }
     return (n >= least && (most < 0 || n <= most)) ||
            broken(c, "contains", "too few or too many items are of the kind");
@@ -317,7 +318,7 @@ static bool check_named(check *c, const json_t *s, const char *name, const json_
     json_object_foreach(json_object_get(s, "patternProperties"), pattern, one)
     {
         bool found = matches(c, pattern, name, strlen(name));
-        if (is_over(c)) return false;
+        if (schema_check_is_over(c)) return false;
         *ret_known |= found;
         if (found && !valid_at(c, one, v, name, 0)) return false;
     }
@@ -399,7 +400,7 @@ static size_t count_valid(check *c, const json_t *list, const json_t *v)
     json_array_foreach((json_t *)list, i, one)
     {
         n += would_be_valid(c, one, v);
-        if (is_over(c)) break;
+        if (schema_check_is_over(c)) break;
     }
     return n;
 }
@@ -447,7 +448,7 @@ static bool check_all(check *c, const json_t *s, const json_t *v)
     if (json_is_string(v) && !check_text(c, s, v)) return false;
     if (json_is_array(v) && !check_array(c, s, v)) return false;
     if (json_is_object(v) && !check_object(c, s, v)) return false;
-    return check_choices(c, s, v) && !is_over(c);
+    return check_choices(c, s, v) && !schema_check_is_over(c);
 }
 
 static bool valid(check *c, const json_t *schema, const json_t *value)
@@ -463,7 +464,7 @@ static bool valid(check *c, const json_t *schema, const json_t *value)
     return ok;
 }
 
-static void judge(check *c, const json_t *schema, const json_t *value)
+static void schema_check_judge(check *c, const json_t *schema, const json_t *value)
 {
     *c->v = (schema_verdict){.outcome = SCHEMA_OBEYED};
     if (schema)
@@ -477,14 +478,14 @@ void schema_check(schema_verdict *ret, const json_t *schema, const json_t *value
 {
     json_t *own = json_refs_resolve(schema);
     check c = {.root = own, .stand_alone = json_refs_stand_alone(own), .v = ret, .steps = STEPS_MAX};
-    judge(&c, own, value);
+    schema_check_judge(&c, own, value);
     json_decref(own);
 }
 
 void schema_check_own(schema_verdict *ret, const json_t *schema, const json_t *value)
 {
     check c = {.root = schema, .v = ret, .steps = SIZE_MAX};
-    judge(&c, schema, value);
+    schema_check_judge(&c, schema, value);
 }
 
 void schema_check_text(schema_verdict *ret, const json_t *schema, const char *text, size_t n)

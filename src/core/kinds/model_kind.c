@@ -46,7 +46,7 @@ bool model_view_has(const model_view *v, const char *file)
     return false;
 }
 
-static size_t read_head(const char *path, uint8_t head[HEAD_BYTES])
+static size_t model_kind_read_head(const char *path, uint8_t head[HEAD_BYTES])
 {
     int fd = -1;
     size_t len;
@@ -62,7 +62,7 @@ static model_view view_of(const char *path, uint8_t head[HEAD_BYTES])
     const char *slash = strrchr(path, '/');
     model_view v = {
         .path = path, .name = slash ? slash + 1 : path, .is_folder = file_is_dir(path), .head = head};
-    if (!v.is_folder) v.n_head = read_head(path, head);
+    if (!v.is_folder) v.n_head = model_kind_read_head(path, head);
     return v;
 }
 

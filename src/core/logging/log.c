@@ -132,8 +132,8 @@ static bool confess(void)
 }
 
 /* For whoever asks later; b is the line as it is written. */
-static void keep(const buf *b, log_level level, const char *component, const char *event,
-                 const log_field *fields, size_t n)
+static void log_keep(const buf *b, log_level level, const char *component, const char *event,
+                     const log_field *fields, size_t n)
 {
     buf json = {0};
     if (!log_ring_is_open()) return;
@@ -149,7 +149,7 @@ void log_write(log_level level, const char *component, const char *event, const 
 {
     buf b = {0};
     format(&b, log_config.form, level, component, event, fields, n);
-    keep(&b, level, component, event, fields, n);
+    log_keep(&b, level, component, event, fields, n);
     if (b.failed || !confess() || !put_line(b.data, b.len)) atomic_fetch_add(&log_config.n_dropped, 1);
     buf_done(&b);
 }

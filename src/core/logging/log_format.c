@@ -26,7 +26,7 @@ static bool needs_quotes(const char *s)
     return false;
 }
 
-static void put_text(buf *b, bool json, const char *s)
+static void log_format_put_text(buf *b, bool json, const char *s)
 {
     if (json || needs_quotes(s))
         json_put_string(b, s, strlen(s));
@@ -34,7 +34,7 @@ static void put_text(buf *b, bool json, const char *s)
         buf_puts(b, s);
 }
 
-static void put_number(buf *b, double x, int digits, const char *not_finite)
+static void log_format_put_number(buf *b, double x, int digits, const char *not_finite)
 {
     if (isfinite(x))
         number_put(b, x, digits);
@@ -57,8 +57,8 @@ static void put_pair(buf *b, bool json, const log_field *f)
     }
     switch (f->kind) {
     case LOG_KIND_INT: number_put_i64(b, f->i); break;
-    case LOG_KIND_NUM: put_number(b, f->f, 6, json ? "null" : "nan"); break;
-    case LOG_KIND_STR: put_text(b, json, f->s ? f->s : ""); break;
+    case LOG_KIND_NUM: log_format_put_number(b, f->f, 6, json ? "null" : "nan"); break;
+    case LOG_KIND_STR: log_format_put_text(b, json, f->s ? f->s : ""); break;
     }
 }
 
@@ -124,7 +124,7 @@ static size_t bytes_of(const char *s, size_t n, size_t columns)
     return i;
 }
 
-static void put(rows *r, const char *style, const char *s, size_t n)
+static void log_format_put(rows *r, const char *style, const char *s, size_t n)
 {
     bool styled = r->colour && *style;
     if (styled) buf_puts(r->out, style);
@@ -135,7 +135,7 @@ static void put(rows *r, const char *style, const char *s, size_t n)
 
 static void put_space(rows *r)
 {
-    if (r->at) put(r, PLAIN, " ", 1);
+    if (r->at) log_format_put(r, PLAIN, " ", 1);
 }
 
 /* s[n] in at most so many columns: what is longer loses its middle. */
@@ -143,7 +143,7 @@ static void put_short(rows *r, const char *style, const char *s, size_t n, size_
 {
     size_t width = columns_of(s, n);
     if (width <= most) {
-        put(r, style, s, n);
+        log_format_put(r, style, s, n);
         return;
     }
     size_t tail = (most - 1) / 2, head = most - 1 - tail;
@@ -152,7 +152,7 @@ static void put_short(rows *r, const char *style, const char *s, size_t n, size_
     buf_append(&b, s, bytes_of(s, n, head));
     buf_puts(&b, "…");
     buf_append(&b, s + from, n - from);
-    if (!b.failed) put(r, style, b.data, b.len);
+    if (!b.failed) log_format_put(r, style, b.data, b.len);
     r->out->failed |= b.failed;
     buf_done(&b);
 }
@@ -189,8 +189,8 @@ static void put_plain_value(buf *word, const log_field *f)
 {
     switch (f->kind) {
     case LOG_KIND_INT: buf_printf(word, "%lld", (long long)f->i); break;
-    case LOG_KIND_NUM: put_number(word, f->f, 3, "nan"); break;
-    case LOG_KIND_STR: put_text(word, false, f->s); break;
+    case LOG_KIND_NUM: log_format_put_number(word, f->f, 3, "nan"); break;
+    case LOG_KIND_STR: log_format_put_text(word, false, f->s); break;
     }
     disarm(word);
 }
@@ -211,7 +211,7 @@ static void put_key(rows *r, const char *key)
 }
 
 /* key=value behind what stands in the row, if there is room; a sentence takes what there is. */
-static void put_field(rows *r, const log_field *f)
+static void log_format_put_field(rows *r, const log_field *f)
 {
     bool time = strcmp(f->key, "ms") == 0; /* 16.4 ms */
     size_t key = time ? strlen(" ms") : is_bare(f) ? 0 : strlen(f->key) + 1;
@@ -230,12 +230,12 @@ static void put_field(rows *r, const log_field *f)
         put_space(r);
         if (key && !time) put_key(r, f->key);
         if (is_sentence(f) && columns_of(word.data, word.len) > room - used) {
-            put(r, PLAIN, word.data, bytes_of(word.data, word.len, room - used - 1));
-            put(r, PLAIN, "…", sizeof "…" - 1);
+            log_format_put(r, PLAIN, word.data, bytes_of(word.data, word.len, room - used - 1));
+            log_format_put(r, PLAIN, "…", sizeof "…" - 1);
         } else {
             put_short(r, is_id(f) ? DIM : PLAIN, word.data, word.len, width);
         }
-        if (time) put(r, DIM, " ms", 3);
+        if (time) log_format_put(r, DIM, " ms", 3);
     }
     r->out->failed |= word.failed;
     buf_done(&word);
@@ -247,7 +247,7 @@ static void put_below(rows *r, const log_field *f)
     buf text = {0};
     buf_printf(&text, "%s: ", f->key);
     size_t head = text.len;
-    put_text(&text, true, f->s);
+    log_format_put_text(&text, true, f->s);
     disarm(&text);
     if (!text.failed) { /* without the quotes, whose escapes stay */
         memmove(text.data + head, text.data + head + 1, text.len - head - 2);
@@ -279,9 +279,9 @@ static void put_head(rows *r, const log_event *e)
     localtime_r(&e->at.tv_sec, &tm);
     size_t len = strftime(head, sizeof head, "%H:%M:%S", &tm);
     snprintf(head + len, sizeof head - len, ".%03ld", e->at.tv_nsec / 1000000);
-    put(r, DIM, head, strlen(head));
+    log_format_put(r, DIM, head, strlen(head));
     put_space(r);
-    put(r, STYLES[e->level], NAMES[e->level], 5);
+    log_format_put(r, STYLES[e->level], NAMES[e->level], 5);
     put_space(r);
     size_t room = r->columns - r->at - 1;
     put_short(r, PLAIN, e->component, strlen(e->component), room / 3);
@@ -295,10 +295,11 @@ static void format_rows(buf *b, size_t columns, const log_event *e)
     bool grave = e->level >= LOG_WARN;
     put_head(&r, e);
     for (size_t i = 0; i < e->n_fields; i++)
-        if (!is_for_machines(&e->fields[i]) && !is_sentence(&e->fields[i])) put_field(&r, &e->fields[i]);
+        if (!is_for_machines(&e->fields[i]) && !is_sentence(&e->fields[i]))
+            log_format_put_field(&r, &e->fields[i]);
     for (size_t i = 0; i < e->n_fields && !grave; i++)
-        if (is_sentence(&e->fields[i])) put_field(&r, &e->fields[i]);
-    if (r.left_out) put(&r, DIM, " …", sizeof " …" - 1);
+        if (is_sentence(&e->fields[i])) log_format_put_field(&r, &e->fields[i]);
+    if (r.left_out) log_format_put(&r, DIM, " …", sizeof " …" - 1);
     for (size_t i = 0; i < e->n_fields && grave; i++)
         if (is_sentence(&e->fields[i])) put_below(&r, &e->fields[i]);
     buf_putc(b, '\n');

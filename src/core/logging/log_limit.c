@@ -6,7 +6,7 @@
 
 #include "logging/log.h"
 
-static bool is_over(const log_account *a, uint64_t now_ms)
+static bool log_limit_is_over(const log_account *a, uint64_t now_ms)
 {
     return now_ms - a->since_ms >= LOG_LIMIT_MS;
 }
@@ -35,9 +35,9 @@ bool log_limit_take(log_limit *l, const char *from, uint64_t now_ms)
     return a->n_held == 0;
 }
 
-static void tell(log_account *a, const char *component, uint64_t now_ms)
+static void tell_log_limit(log_account *a, const char *component, uint64_t now_ms)
 {
-    if (!a->since_ms || !is_over(a, now_ms)) return;
+    if (!a->since_ms || !log_limit_is_over(a, now_ms)) return;
     if (a->n_held)
         LOG(LOG_WARN, component, "lines_held", LOG_S("from", *a->from ? a->from : "several"),
             LOG_I("more", a->n_held), LOG_I("in_s", (now_ms - a->since_ms) / 1000));
@@ -46,6 +46,6 @@ static void tell(log_account *a, const char *component, uint64_t now_ms)
 
 void log_limit_tell(log_limit *l, const char *component, uint64_t now_ms)
 {
-    for (log_account *a = l->own; a < l->own + LOG_LIMIT_SOURCES; a++) tell(a, component, now_ms);
-    tell(&l->others, component, now_ms);
+    for (log_account *a = l->own; a < l->own + LOG_LIMIT_SOURCES; a++) tell_log_limit(a, component, now_ms);
+    tell_log_limit(&l->others, component, now_ms);
 }

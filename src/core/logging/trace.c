@@ -33,7 +33,7 @@ static unsigned digit(char c)
     return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-static uint64_t draw(void)
+static uint64_t trace_draw(void)
 {
     uint64_t v;
     rng_draw(&v, sizeof v);
@@ -50,10 +50,10 @@ void trace_take(char ret[TRACE_SIZE], const char *given)
         snprintf(trace, sizeof trace, "%.32s", given + TRACE_AT);
         flags &= digit(given[LENGTH - 1]);
     } else {
-        snprintf(trace, sizeof trace, "%016llx%016llx", (unsigned long long)draw(),
-                 (unsigned long long)draw());
+        snprintf(trace, sizeof trace, "%016llx%016llx", (unsigned long long)trace_draw(),
+                 (unsigned long long)trace_draw());
     }
-    snprintf(ret, TRACE_SIZE, "00-%s-%016llx-%02x", trace, (unsigned long long)draw(), flags);
+    snprintf(ret, TRACE_SIZE, "00-%s-%016llx-%02x", trace, (unsigned long long)trace_draw(), flags);
 }
 
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace)

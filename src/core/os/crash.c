@@ -48,7 +48,7 @@ typedef struct line {
     size_t n;
 } line;
 
-static void put(line *l, const char *s)
+static void crash_put(line *l, const char *s)
 {
     while (*s && l->n + 2 < sizeof l->text) l->text[l->n++] = *s++;
 }
@@ -64,30 +64,30 @@ static void put_digits(line *l, uint64_t x, unsigned base, unsigned least)
 
 static void put_hex(line *l, uint64_t x)
 {
-    put(l, "0x");
+    crash_put(l, "0x");
     put_digits(l, x, 16, 1);
 }
 
 /* A request's id is the client's word: what could end the value or the line is left out. */
-static void put_word(line *l, const char *s)
+static void crash_put_word(line *l, const char *s)
 {
     for (char c[2] = ""; (*c = *s); s++)
-        put(l, *c > ' ' && *c < 0x7F && *c != '"' && *c != '\\' && *c != '=' ? c : "_");
+        crash_put(l, *c > ' ' && *c < 0x7F && *c != '"' && *c != '\\' && *c != '=' ? c : "_");
 }
 
 static void put_key(line *l, const char *key, bool text)
 {
-    put(l, self.json ? ",\"" : " ");
-    put(l, key);
-    put(l, self.json ? "\":" : "=");
-    if (text && self.json) put(l, "\"");
+    crash_put(l, self.json ? ",\"" : " ");
+    crash_put(l, key);
+    crash_put(l, self.json ? "\":" : "=");
+    if (text && self.json) crash_put(l, "\"");
 }
 
-static void put_text(line *l, const char *key, const char *value)
+static void crash_put_text(line *l, const char *key, const char *value)
 {
     put_key(l, key, true);
-    put_word(l, value);
-    if (self.json) put(l, "\"");
+    crash_put_word(l, value);
+    if (self.json) crash_put(l, "\"");
 }
 
 static void put_int(line *l, const char *key, uint64_t value)
@@ -119,7 +119,7 @@ static void put_time(line *l)
                  {(uint64_t)t.tv_nsec / 1000000, 3, "Z"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         put_digits(l, parts[i].value, 10, parts[i].digits);
-        put(l, parts[i].behind);
+        crash_put(l, parts[i].behind);
     }
 }
 
@@ -131,13 +131,13 @@ static void put_frame(line *l, const void *at)
         return;
     }
     const char *slash = strrchr(in.dli_fname, '/');
-    put_word(l, slash ? slash + 1 : in.dli_fname);
-    put(l, "+");
+    crash_put_word(l, slash ? slash + 1 : in.dli_fname);
+    crash_put(l, "+");
     put_hex(l, (uintptr_t)at - (uintptr_t)in.dli_fbase);
     if (!in.dli_sname) return;
-    put(l, "(");
-    put_word(l, in.dli_sname);
-    put(l, ")");
+    crash_put(l, "(");
+    crash_put_word(l, in.dli_sname);
+    crash_put(l, ")");
 }
 
 static void put_backtrace(line *l)
@@ -145,20 +145,20 @@ static void put_backtrace(line *l)
     void *frames[FRAMES_MAX];
     int n = backtrace(frames, FRAMES_MAX);
     put_key(l, "backtrace", true);
-    if (!self.json) put(l, "\"");
+    if (!self.json) crash_put(l, "\"");
     for (int i = 2; i < n && l->n + 300 < sizeof l->text; i++) { /* behind this function and the handler */
-        if (i > 2) put(l, " ");
+        if (i > 2) crash_put(l, " ");
         put_frame(l, frames[i]);
     }
-    put(l, "\"");
+    crash_put(l, "\"");
 }
 
 static void put_request(line *l)
 {
     if (!*self.endpoint) return;
-    put_text(l, "endpoint", self.endpoint);
-    put_text(l, "request_id", self.request_id);
-    put_text(l, "request", self.under_way ? "in_handler" : "latest");
+    crash_put_text(l, "endpoint", self.endpoint);
+    crash_put_text(l, "request_id", self.request_id);
+    crash_put_text(l, "request", self.under_way ? "in_handler" : "latest");
 }
 
 /* ---- the handler -------------------------------------------------------------------------------------- */
@@ -171,35 +171,35 @@ static void write_report(const line *l)
     }
 }
 
-static void report(int sig, const siginfo_t *si)
+static void crash_report(int sig, const siginfo_t *si)
 {
     static line l;
     const char *name = sigabbrev_np(sig);
-    put(&l, self.json ? "{\"time\":\"" : "time=");
+    crash_put(&l, self.json ? "{\"time\":\"" : "time=");
     put_time(&l);
-    put(&l, self.json ? "\",\"level\":\"error\"" : " level=error");
-    put_text(&l, "component", self.component);
-    put_text(&l, "event", "crash");
+    crash_put(&l, self.json ? "\",\"level\":\"error\"" : " level=error");
+    crash_put_text(&l, "component", self.component);
+    crash_put_text(&l, "event", "crash");
     put_int(&l, "pid", (uint64_t)self.pid);
     put_int(&l, "signal", (uint64_t)sig);
-    put_text(&l, "name", name ? name : "");
+    crash_put_text(&l, "name", name ? name : "");
     put_key(&l, "address", true);
     put_hex(&l, si->si_code > 0 ? (uintptr_t)si->si_addr : 0); /* else somebody sent the signal */
-    if (self.json) put(&l, "\"");
+    if (self.json) crash_put(&l, "\"");
     put_int(&l, "sent_by", si->si_code <= 0 ? (uint64_t)si->si_pid : 0);
     put_int(&l, "thread", (uint64_t)syscall(SYS_gettid));
     put_int(&l, "uptime_ms", (clock_ns() - self.start_ns) / 1000000);
-    put_text(&l, "version", SHOAL_VERSION);
+    crash_put_text(&l, "version", SHOAL_VERSION);
     put_request(&l);
     put_backtrace(&l);
-    put(&l, self.json ? "}\n" : "\n");
+    crash_put(&l, self.json ? "}\n" : "\n");
     write_report(&l);
 }
 
 /* SA_RESETHAND: a fault in here, and the signal that is raised behind it, end the process. */
 static void on_fault(int sig, siginfo_t *si, void *context)
 {
-    if (getpid() == self.pid) report(sig, si);
+    if (getpid() == self.pid) crash_report(sig, si);
     raise(sig);
 }
 

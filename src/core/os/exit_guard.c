@@ -36,7 +36,7 @@ static void call_before(int signum)
             guard.before[i].sa_handler(signum);
 }
 
-static void on_signal(int signum)
+static void exit_guard_on_signal(int signum)
 {
     int saved = errno;
     atomic_store(&guard.signum, signum);
@@ -117,7 +117,7 @@ void exit_guard_start(const exit_guard *g)
         struct sigaction mine;
         if (sigaction(SIGNALS[i], NULL, &guard.before[i]) != 0) continue;
         mine = guard.before[i];
-        mine.sa_handler = on_signal;
+        mine.sa_handler = exit_guard_on_signal;
         sigaction(SIGNALS[i], &mine, NULL);
     }
 }

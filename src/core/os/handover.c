@@ -80,7 +80,7 @@ static bool is_parents(int sock)
            getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.pid == getppid();
 }
 
-static void add(uint32_t id, const char *name, int fd, bool taken)
+static void handover_add(uint32_t id, const char *name, int fd, bool taken)
 {
     kept_fd *k = &self.kept[self.n++];
     *k = (kept_fd){.id = id, .fd = fd, .taken = taken};
@@ -98,7 +98,7 @@ static void read_kept(int sock)
         left = m.b;
     }
     while (left-- > 0 && handover_recv(sock, &m, &fd) == 1)
-        if (fd >= 0 && m.what == HANDOVER_FD && self.n < HANDOVER_MAX) add(m.id, m.name, fd, false);
+        if (fd >= 0 && m.what == HANDOVER_FD && self.n < HANDOVER_MAX) handover_add(m.id, m.name, fd, false);
 }
 
 bool handover_open(void)
@@ -148,7 +148,7 @@ void handover_tell(handover_what what, int a, int b)
     if (self.sock >= 0) handover_send(self.sock, &m, -1);
 }
 
-static int take(kept_fd *k)
+static int take_handover(kept_fd *k)
 {
     k->taken = true;
     return k->fd;
@@ -157,7 +157,7 @@ static int take(kept_fd *k)
 int handover_take(const char *name)
 {
     for (size_t i = 0; i < self.n; i++)
-        if (!self.kept[i].taken && strcmp(self.kept[i].name, name) == 0) return take(&self.kept[i]);
+        if (!self.kept[i].taken && strcmp(self.kept[i].name, name) == 0) return take_handover(&self.kept[i]);
     return -1;
 }
 
@@ -167,7 +167,7 @@ int handover_take_prefix(const char *prefix, char *ret_name)
         kept_fd *k = &self.kept[i];
         if (k->taken || strncmp(k->name, prefix, strlen(prefix)) != 0) continue;
         memcpy(ret_name, k->name, sizeof k->name);
-        return take(k);
+        return take_handover(k);
     }
     return -1;
 }
@@ -182,7 +182,7 @@ void handover_keep(const char *name, int fd)
         LOG(LOG_WARN, "handover", "not_kept", LOG_S("name", name),
             LOG_S("reason", fits ? strerror(errno) : "there is no room for it"));
     else
-        add(m.id, name, fd, true);
+        handover_add(m.id, name, fd, true);
 }
 
 static void remove_at(size_t i)

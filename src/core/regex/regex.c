@@ -122,7 +122,7 @@ size_t regex_bytes(const regex *p)
     return n;
 }
 
-static regex_result find(const regex *p, const char *text, size_t len)
+static regex_result find_regex(const regex *p, const char *text, size_t len)
 {
     int rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, 0, p->data, p->context);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
@@ -138,7 +138,7 @@ regex_result regex_find(const regex *p, const char *text, size_t len)
         len = REGEX_BYTES;
         len -= utf8_incomplete_tail(text, len);
     }
-    return find(p, text, len);
+    return find_regex(p, text, len);
 }
 
 typedef struct count {
@@ -159,7 +159,7 @@ regex_result regex_find_counted(const regex *p, const char *text, size_t len, si
     count c = {.left = *n_left, .each = 1 + len / REGEX_STEP_BYTES};
     if (len > REGEX_BYTES) return REGEX_GAVE_UP;
     pcre2_set_callout(p->context, on_part, &c);
-    regex_result found = find(p, text, len);
+    regex_result found = find_regex(p, text, len);
     pcre2_set_callout(p->context, NULL, NULL);
     *n_left = c.left;
     return found;

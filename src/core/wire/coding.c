@@ -35,7 +35,7 @@ typedef struct weights {
     int gzip, zstd, identity, other;
 } weights;
 
-static bool is(const char *s, size_t n, const char *name)
+static bool coding_is(const char *s, size_t n, const char *name)
 {
     return strlen(name) == n && strncasecmp(s, name, n) == 0;
 }
@@ -78,10 +78,10 @@ static void read_weights(weights *w, const char *s)
         const char *name = s;
         s += n;
         int q = weight(&s);
-        if (is(name, n, "gzip") || is(name, n, "x-gzip")) w->gzip = q;
-        if (is(name, n, "zstd")) w->zstd = q;
-        if (is(name, n, "identity")) w->identity = q;
-        if (is(name, n, "*")) w->other = q;
+        if (coding_is(name, n, "gzip") || coding_is(name, n, "x-gzip")) w->gzip = q;
+        if (coding_is(name, n, "zstd")) w->zstd = q;
+        if (coding_is(name, n, "identity")) w->identity = q;
+        if (coding_is(name, n, "*")) w->other = q;
         s += strcspn(s, ",");
         if (*s) s++;
     }
@@ -89,7 +89,7 @@ static void read_weights(weights *w, const char *s)
     if (w->zstd < 0) w->zstd = w->other;
 }
 
-static coding choose(const weights *w, unsigned offered)
+static coding choose_coding(const weights *w, unsigned offered)
 {
     coding best = CODING_NONE;
     int most = w->identity > 0 ? w->identity - 1 : 0; /* of equals the shorter goes before */
@@ -105,7 +105,7 @@ coding coding_choose(const char *accept_encoding, unsigned offered)
     weights w;
     if (!accept_encoding) return CODING_NONE;
     read_weights(&w, accept_encoding);
-    return choose(&w, offered);
+    return choose_coding(&w, offered);
 }
 
 coding coding_choose_for_stream(const char *accept_encoding, unsigned offered)
@@ -114,7 +114,7 @@ coding coding_choose_for_stream(const char *accept_encoding, unsigned offered)
     if (!accept_encoding) return CODING_NONE;
     read_weights(&w, accept_encoding);
     if (w.identity < 0 && w.other == 0) w.identity = 0; /* "gzip, *;q=0" */
-    coding c = w.identity < 0 ? CODING_NONE : choose(&w, offered);
+    coding c = w.identity < 0 ? CODING_NONE : choose_coding(&w, offered);
     int weight = c == CODING_ZSTD ? w.zstd : w.gzip;
     return c && weight > w.identity ? c : CODING_NONE;
 }

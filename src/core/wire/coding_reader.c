@@ -86,7 +86,7 @@ static int step_zstd(coding_reader *r, const uint8_t **at, size_t *n, size_t *re
     return err_set(err, SHOAL_EFORMAT, "the body is no zstd: %s", ZSTD_getErrorName(rc));
 }
 
-static int count(coding_reader *r, size_t n_in, size_t n_out, shoal_err *err)
+static int coding_reader_count(coding_reader *r, size_t n_in, size_t n_out, shoal_err *err)
 {
     r->n_in += n_in;
     r->n_out += n_out;
@@ -107,7 +107,7 @@ int coding_reader_step(coding_reader *r, const uint8_t **bytes, size_t *n, size_
         size_t got = 0, before = *n;
         if (*n == 0 && !r->is_open) return 0;
         int rc = r->c == CODING_ZSTD ? step_zstd(r, bytes, n, &got, err) : step_gzip(r, bytes, n, &got, err);
-        if (rc == 0) rc = count(r, before - *n, got, err);
+        if (rc == 0) rc = coding_reader_count(r, before - *n, got, err);
         if (rc != 0) return rc;
         n_out += got;
         if (got > 0 && !take(user, r->out, got)) return 0;

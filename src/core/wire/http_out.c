@@ -139,7 +139,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
 
 /* ---- a call's end ------------------------------------------------------------------------------------ */
 
-static void call_free(http_out_call *x)
+static void http_out_call_free(http_out_call *x)
 {
     curl_easy_cleanup(x->easy);
     curl_slist_free_all(x->headers);
@@ -165,7 +165,7 @@ static void call_drop(http_out_call *x)
 {
     x->done = NULL;
     if (!x->looking_up) {
-        call_free(x);
+        http_out_call_free(x);
         return;
     }
     x->out->n_open++;
@@ -179,7 +179,7 @@ void http_out_cancel(http_out_call *x)
     call_drop(x);
 }
 
-static void finish(http_out_call *x, http_out_fault fault, const char *why)
+static void http_out_finish(http_out_call *x, http_out_fault fault, const char *why)
 {
     long status = 0;
     char *type = NULL;
@@ -240,9 +240,9 @@ static void settle_done(http_out *out)
         if (m->msg != CURLMSG_DONE) continue;
         CURLcode code = m->data.result;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x);
-        finish(x, fault_of(x, code), why_of(x, code));
+        http_out_finish(x, fault_of(x, code), why_of(x, code));
     }
-    while ((x = first_starved(out))) finish(x, HTTP_OUT_NO_MEMORY, "out of memory");
+    while ((x = first_starved(out))) http_out_finish(x, HTTP_OUT_NO_MEMORY, "out of memory");
     out->starved = false;
     out_release(out);
 }
@@ -381,14 +381,15 @@ static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *lis
     http_out *out = x->out;
     x->looking_up = false;
     if (!x->done) {
-        call_free(x);
+        http_out_call_free(x);
         out_release(out);
     } else if (status) {
-        finish(x, status == UV_ENOMEM ? HTTP_OUT_NO_MEMORY : HTTP_OUT_NO_ADDRESS, uv_strerror(status));
+        http_out_finish(x, status == UV_ENOMEM ? HTTP_OUT_NO_MEMORY : HTTP_OUT_NO_ADDRESS,
+                        uv_strerror(status));
     } else if (x->until_ns && clock_ns() >= x->until_ns) {
-        finish(x, HTTP_OUT_LATE, "its name was not looked up in time");
+        http_out_finish(x, HTTP_OUT_LATE, "its name was not looked up in time");
     } else if (!set_addresses(x, list) || go(x) != 0) {
-        finish(x, HTTP_OUT_NO_MEMORY, "out of memory");
+        http_out_finish(x, HTTP_OUT_NO_MEMORY, "out of memory");
     }
     uv_freeaddrinfo(list);
 }
@@ -406,7 +407,7 @@ static void on_watch(uv_timer_t *t)
     http_out *out = t->data;
     out->n_open++;
     for (http_out_call *x; (x = late_lookup(out, clock_ns()));)
-        finish(x, HTTP_OUT_LATE, "its name was not looked up in time");
+        http_out_finish(x, HTTP_OUT_LATE, "its name was not looked up in time");
     if (!late_lookup(out, UINT64_MAX)) uv_timer_stop(t);
     out_release(out);
 }

@@ -7,7 +7,7 @@
 
 #include "os/handover.h"
 
-static bool name_of(char *out, size_t cap, const char *address)
+static bool inherited_listener_name_of(char *out, size_t cap, const char *address)
 {
     return snprintf(out, cap, "listen %s", address) < (int)cap;
 }
@@ -15,14 +15,15 @@ static bool name_of(char *out, size_t cap, const char *address)
 int inherited_listener_take(const char *address)
 {
     char name[HANDOVER_NAME + 1];
-    return name_of(name, sizeof name, address) ? handover_take(name) : -1;
+    return inherited_listener_name_of(name, sizeof name, address) ? handover_take(name) : -1;
 }
 
 void inherited_listener_keep(const uv_handle_t *listener, const char *address)
 {
     char name[HANDOVER_NAME + 1];
     uv_os_fd_t fd;
-    if (uv_fileno(listener, &fd) == 0 && name_of(name, sizeof name, address)) handover_keep(name, fd);
+    if (uv_fileno(listener, &fd) == 0 && inherited_listener_name_of(name, sizeof name, address))
+        handover_keep(name, fd);
 }
 
 void inherited_listener_forget(const uv_handle_t *listener)

@@ -21,7 +21,7 @@ static _Thread_local struct {
     uint64_t most_ns;    /* that this wait may last */
 } hears;
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t listening_least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -43,7 +43,7 @@ static void goes_to_wait(uv_prepare_t *h)
     uint64_t now = clock_ns();
     int most_ms = uv_backend_timeout(h->loop);
     if (most_ms == 0) most_ms = UNKNOWN_MS;
-    hears.counted_ns += least(since(hears.since_ns, now), SLACK_NS);
+    hears.counted_ns += listening_least(since(hears.since_ns, now), SLACK_NS);
     hears.since_ns = now;
     hears.most_ns = most_ms < 0 ? UINT64_MAX : (uint64_t)most_ms * NS_PER_MS + SLACK_NS;
     hears.waits = true;
@@ -52,7 +52,7 @@ static void goes_to_wait(uv_prepare_t *h)
 static void was_woken(uv_check_t *h)
 {
     uint64_t woken = woken_ns();
-    hears.counted_ns += least(since(hears.since_ns, woken), hears.most_ns);
+    hears.counted_ns += listening_least(since(hears.since_ns, woken), hears.most_ns);
     hears.since_ns = woken;
     hears.waits = false;
 }
@@ -86,7 +86,7 @@ uint64_t listening_ns(void)
     uint64_t ns = hears.counted_ns, turn_ns = hears.since_ns;
     if (hears.waits) { /* called from the callback of a descriptor: the check handle comes behind these */
         turn_ns = woken_ns();
-        ns += least(since(hears.since_ns, turn_ns), hears.most_ns);
+        ns += listening_least(since(hears.since_ns, turn_ns), hears.most_ns);
     }
-    return ns + least(since(turn_ns, now), SLACK_NS);
+    return ns + listening_least(since(turn_ns, now), SLACK_NS);
 }

@@ -105,7 +105,7 @@ static void set_rules(SSL_CTX *ctx, const tls_options *o, tls_side side)
     if (o->ca_key_sha256) SSL_CTX_set_cert_verify_callback(ctx, tls_link_verify_pinned, NULL);
 }
 
-static int make(SSL_CTX **ret, const tls_options *o, tls_side side, shoal_err *err)
+static int tls_make(SSL_CTX **ret, const tls_options *o, tls_side side, shoal_err *err)
 {
     ERR_clear_error();
     SSL_CTX *ctx = SSL_CTX_new(side == TLS_SERVER ? TLS_server_method() : TLS_client_method());
@@ -167,7 +167,7 @@ int tls_context_new(tls_context **ret, tls_side side, const tls_options *o, shoa
     if (!t) return err_nomem(err);
     t->n_refs = 1;
     t->side = side;
-    rc = copy_options(&t->o, o) ? make(&t->now, &t->o, side, err) : err_nomem(err);
+    rc = copy_options(&t->o, o) ? tls_make(&t->now, &t->o, side, err) : err_nomem(err);
     if (rc == 0)
         *ret = t;
     else
@@ -178,7 +178,7 @@ int tls_context_new(tls_context **ret, tls_side side, const tls_options *o, shoa
 int tls_context_reload(tls_context *t, shoal_err *err)
 {
     SSL_CTX *next;
-    int rc = make(&next, &t->o, t->side, err);
+    int rc = tls_make(&next, &t->o, t->side, err);
     if (rc != 0) return rc;
     SSL_CTX_free(t->now); /* links hold it for as long as they need it */
     t->now = next;

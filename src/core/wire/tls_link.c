@@ -34,7 +34,7 @@ static tls_link *link_of(X509_STORE_CTX *store)
     return SSL_get_app_data(ssl);
 }
 
-static int refuse(tls_link *l, X509_STORE_CTX *store, const char *reason)
+static int tls_link_refuse(tls_link *l, X509_STORE_CTX *store, const char *reason)
 {
     snprintf(l->why, sizeof l->why, "the certificate of \"%s\" was refused: %.120s",
              l->peer ? l->peer->common_name : "", reason);
@@ -61,11 +61,12 @@ int tls_link_verify(int ok, X509_STORE_CTX *store)
     if (X509_STORE_CTX_get_error_depth(store) != 0) return 1;
     X509 *cert = X509_STORE_CTX_get_current_cert(store);
     if (!l->peer) l->peer = calloc(1, sizeof *l->peer);
-    if (!l->peer) return refuse(l, store, "out of memory");
+    if (!l->peer) return tls_link_refuse(l, store, "out of memory");
     tls_identity_read(l->peer, cert);
-    if (has_two_names(X509_get_subject_name(cert))) return refuse(l, store, "it has two common names");
+    if (has_two_names(X509_get_subject_name(cert)))
+        return tls_link_refuse(l, store, "it has two common names");
     if (tls_context_admits(l->context, l->peer, reason)) return 1;
-    return refuse(l, store, reason[0] ? reason : "it may not come in");
+    return tls_link_refuse(l, store, reason[0] ? reason : "it may not come in");
 }
 
 /* Is this the key that is pinned? */
@@ -147,7 +148,8 @@ static bool updates_keys_too_often(const tls_link *l)
 }
 
 /* What came behind one key too many is dropped, so that OpenSSL goes no further. */
-static void on_message(int is_sent, int version, int type, const void *bytes, size_t n, SSL *ssl, void *user)
+static void tls_link_on_message(int is_sent, int version, int type, const void *bytes, size_t n, SSL *ssl,
+                                void *user)
 {
     tls_link *l = user;
     bool is_update =
@@ -157,12 +159,12 @@ static void on_message(int is_sent, int version, int type, const void *bytes, si
     if (updates_keys_too_often(l)) (void)BIO_reset(l->in);
 }
 
-static int begin(tls_link *l, const tls_target *target, shoal_err *err)
+static int tls_link_begin(tls_link *l, const tls_target *target, shoal_err *err)
 {
     l->ssl = SSL_new(tls_context_now(l->context));
     if (!l->ssl || set_bios(l) != 0) return err_nomem(err);
     SSL_set_app_data(l->ssl, l);
-    SSL_set_msg_callback(l->ssl, on_message);
+    SSL_set_msg_callback(l->ssl, tls_link_on_message);
     SSL_set_msg_callback_arg(l->ssl, l);
     if (!target) {
         SSL_set_accept_state(l->ssl);
@@ -183,7 +185,7 @@ int tls_link_new(tls_link **ret, tls_context *context, const tls_target *target,
     if (!l) return err_nomem(err);
     ERR_clear_error();
     l->context = tls_context_ref(context);
-    int rc = begin(l, target, err);
+    int rc = tls_link_begin(l, target, err);
     ERR_clear_error();
     if (rc == 0)
         *ret = l;

@@ -62,7 +62,7 @@ void transport_ignore_sigpipe(void)
 
 /* ---- life and death -------------------------------------------------------------------------- */
 
-static void finish(transport *t)
+static void transport_finish(transport *t)
 {
     t->ev.closed(t->ev.user, t->why);
     tls_link_free(t->tls);
@@ -75,7 +75,7 @@ static void on_handle_closed(uv_handle_t *h)
 {
     transport *t = h->data;
     /* A name lookup still holds the transport until its callback. */
-    if (--t->n_handles == 0 && !t->dns_pending) finish(t);
+    if (--t->n_handles == 0 && !t->dns_pending) transport_finish(t);
 }
 
 void transport_close(transport *t, const char *why)
@@ -495,7 +495,7 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *foun
     transport *t = req->data;
     t->dns_pending = false;
     if (t->closing) {
-        if (t->n_handles == 0) finish(t);
+        if (t->n_handles == 0) transport_finish(t);
     } else if (status < 0 || connect_to(t, found->ai_addr) != 0) {
         transport_close(t, "its name cannot be resolved");
     }

@@ -33,7 +33,7 @@ typedef struct builder {
     shoal_err *err;
 } builder;
 
-static int refuse(const builder *b, size_t line, int code, const char *why)
+static int yaml_refuse(const builder *b, size_t line, int code, const char *why)
 {
     return err_set(b->err, code, "%s:%zu: %s", b->doc->what, line, why);
 }
@@ -73,13 +73,13 @@ static int check_bytes(const builder *b, const char *text, size_t len)
 {
     size_t bad = 0;
     const char *nul = len ? memchr(text, 0, len) : NULL;
-    if (nul) return refuse(b, line_at(text, (size_t)(nul - text)), SHOAL_EFORMAT, "holds a NUL byte");
+    if (nul) return yaml_refuse(b, line_at(text, (size_t)(nul - text)), SHOAL_EFORMAT, "holds a NUL byte");
     if (!utf8_valid(text, len, &bad))
-        return refuse(b, line_at(text, bad), SHOAL_EFORMAT, "is not valid UTF-8 here");
+        return yaml_refuse(b, line_at(text, bad), SHOAL_EFORMAT, "is not valid UTF-8 here");
     const char *directive = find_directive(text, len);
     if (!directive) return 0;
-    return refuse(b, line_at(text, (size_t)(directive - text)), SHOAL_EFORMAT,
-                  "directives (lines that begin with '%') are not read");
+    return yaml_refuse(b, line_at(text, (size_t)(directive - text)), SHOAL_EFORMAT,
+                       "directives (lines that begin with '%') are not read");
 }
 
 /* libyaml's complaint: what it found, and what it was reading, which may have begun on another line. */
@@ -89,8 +89,8 @@ static int not_yaml(const builder *b, const char *text, size_t len)
     const char *problem = p->problem ? p->problem : "it cannot be read";
     if (p->error == YAML_MEMORY_ERROR) return err_nomem(b->err);
     if (p->error == YAML_READER_ERROR)
-        return refuse(b, line_at(text, p->problem_offset < len ? p->problem_offset : len), SHOAL_EFORMAT,
-                      problem);
+        return yaml_refuse(b, line_at(text, p->problem_offset < len ? p->problem_offset : len), SHOAL_EFORMAT,
+                           problem);
     size_t line = p->problem_mark.line + 1, from = p->context_mark.line + 1;
     if (p->context && from != line)
         return err_set(b->err, SHOAL_EFORMAT, "%s:%zu: not YAML: %s (%s that began on line %zu)",
@@ -126,8 +126,9 @@ static int add_node(builder *b, yaml_kind kind, const yaml_event_t *e, yaml_node
 {
     size_t line = e->start_mark.line + 1;
     if (kind != YAML_SCALAR && key_is_next(b))
-        return refuse(b, line, SHOAL_EFORMAT, "a key must be a text, not a list or a map");
-    if (b->n_nodes++ == YAML_NODES_MAX) return refuse(b, line, SHOAL_ELIMIT, "too many values in one file");
+        return yaml_refuse(b, line, SHOAL_EFORMAT, "a key must be a text, not a list or a map");
+    if (b->n_nodes++ == YAML_NODES_MAX)
+        return yaml_refuse(b, line, SHOAL_ELIMIT, "too many values in one file");
     yaml_node *n = arena_alloc(b->doc->memory, sizeof *n);
     if (!n) return err_nomem(b->err);
     *n = (yaml_node){.kind = kind, .line = line, .column = e->start_mark.column + 1, .text = ""};
@@ -142,7 +143,8 @@ static int add_scalar(builder *b, const yaml_event_t *e)
     const char *text = (const char *)e->data.scalar.value;
     int rc = add_node(b, YAML_SCALAR, e, &n);
     if (rc) return rc;
-    if (strlen(text) != e->data.scalar.length) return refuse(b, n->line, SHOAL_EFORMAT, "holds a NUL byte");
+    if (strlen(text) != e->data.scalar.length)
+        return yaml_refuse(b, n->line, SHOAL_EFORMAT, "holds a NUL byte");
     n->len = e->data.scalar.length;
     n->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     n->text = arena_strndup(b->doc->memory, text, n->len);
@@ -152,7 +154,7 @@ static int add_scalar(builder *b, const yaml_event_t *e)
 static int open_node(builder *b, yaml_kind kind, const yaml_event_t *e)
 {
     if (b->n_open == YAML_DEPTH_MAX)
-        return refuse(b, e->start_mark.line + 1, SHOAL_ELIMIT, "lists and maps are nested too deeply");
+        return yaml_refuse(b, e->start_mark.line + 1, SHOAL_ELIMIT, "lists and maps are nested too deeply");
     yaml_node *n;
     int rc = add_node(b, kind, e, &n);
     if (!rc) b->open[b->n_open++] = (frame){n, b->n_pending};
@@ -204,21 +206,23 @@ static int on_start(builder *b, yaml_kind kind, const yaml_event_t *e, const yam
                     const yaml_char_t *tag)
 {
     size_t line = e->start_mark.line + 1;
-    if (anchor) return refuse(b, line, SHOAL_EFORMAT, "anchors ('&name') are not read: write the value out");
-    if (tag) return refuse(b, line, SHOAL_EFORMAT, "tags ('!name') are not read: write the value alone");
+    if (anchor)
+        return yaml_refuse(b, line, SHOAL_EFORMAT, "anchors ('&name') are not read: write the value out");
+    if (tag) return yaml_refuse(b, line, SHOAL_EFORMAT, "tags ('!name') are not read: write the value alone");
     return kind == YAML_SCALAR ? add_scalar(b, e) : open_node(b, kind, e);
 }
 
-static int on_event(builder *b, const yaml_event_t *e)
+static int yaml_on_event(builder *b, const yaml_event_t *e)
 {
     switch (e->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (!b->doc->root) return 0;
-        return refuse(b, e->start_mark.line + 1, SHOAL_EFORMAT,
-                      "a second document begins here ('---'), a file holds one: remove it or merge the two");
+        return yaml_refuse(
+            b, e->start_mark.line + 1, SHOAL_EFORMAT,
+            "a second document begins here ('---'), a file holds one: remove it or merge the two");
     case YAML_ALIAS_EVENT:
-        return refuse(b, e->start_mark.line + 1, SHOAL_EFORMAT,
-                      "aliases ('*name') are not read: write the value out, or quote the text");
+        return yaml_refuse(b, e->start_mark.line + 1, SHOAL_EFORMAT,
+                           "aliases ('*name') are not read: write the value out, or quote the text");
     case YAML_SCALAR_EVENT: return on_start(b, YAML_SCALAR, e, e->data.scalar.anchor, e->data.scalar.tag);
     case YAML_SEQUENCE_START_EVENT:
         return on_start(b, YAML_LIST, e, e->data.sequence_start.anchor, e->data.sequence_start.tag);
@@ -242,11 +246,11 @@ static int build(builder *b, const char *text, size_t len)
             break;
         }
         end = e.type == YAML_STREAM_END_EVENT;
-        rc = on_event(b, &e);
+        rc = yaml_on_event(b, &e);
         yaml_event_delete(&e);
     }
     yaml_parser_delete(&b->parser);
-    if (!rc && !b->doc->root) rc = refuse(b, 1, SHOAL_EFORMAT, "the file is empty");
+    if (!rc && !b->doc->root) rc = yaml_refuse(b, 1, SHOAL_EFORMAT, "the file is empty");
     return rc;
 }
 

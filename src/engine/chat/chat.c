@@ -158,7 +158,7 @@ static void buf_zero(buf *b, size_t n)
 }
 
 /* The marks reach as far as the text; what has none was not the request's. */
-static int give(const jtext *text, buf *out, buf *marks, shoal_err *err)
+static int chat_give(const jtext *text, buf *out, buf *marks, shoal_err *err)
 {
     size_t n = text->bytes.len;
     if (jinja_text_failed(text) || (marks && buf_reserve(marks, n))) return err_nomem(err);
@@ -235,7 +235,7 @@ int chat_template_render(const chat_template *t, const chat_input *in, bool add_
     set(&r, "eos_token", token(&r, eos_token));
     int rc = r.rc ? r.rc : jinja_run(&r, t->root);
     if (rc) err_prefix(err, rc, "%s", file_of(t->what));
-    if (rc == 0) rc = give(&text, out, marks, err);
+    if (rc == 0) rc = chat_give(&text, out, marks, err);
     arena_free(r.mem);
     jinja_text_done(&text);
     return rc;

@@ -67,8 +67,8 @@ static int find_answer(const chat_template *t, const buf *called, size_t *ret)
     return rc;
 }
 
-static int look(const chat_template *t, bool text_arguments, bool result, bool no_content,
-                const toolcall_syntax **ret)
+static int chat_calls_look(const chat_template *t, bool text_arguments, bool result, bool no_content,
+                           const toolcall_syntax **ret)
 {
     buf out = {0};
     size_t answer = 0;
@@ -93,7 +93,7 @@ int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_s
     const toolcall_syntax *found = NULL;
     bool reads = chat_template_reads_tools(t), shows = strstr(chat_template_source(t), "tool_calls") != NULL;
     for (int i = 0; i < 8 && !found && (reads || shows); i++)
-        if (look(t, i & 1, !(i & 2), i & 4, &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
+        if (chat_calls_look(t, i & 1, !(i & 2), i & 4, &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
     if (!found && reads) found = by_sign(chat_template_source(t));
     *ret_source = !reads ? CALLS_ADDED : found ? CALLS_OF_TEMPLATE : CALLS_UNKNOWN;
     *ret = found ? found : toolcall_find("hermes");

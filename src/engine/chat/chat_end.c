@@ -44,7 +44,7 @@ static int render_tail(const chat_template *c, const tokenizer *t, bool next, bu
     return 0;
 }
 
-static bool is_blank(const char *s, size_t n)
+static bool chat_end_is_blank(const char *s, size_t n)
 {
     return strspn(s, " \t\r\n") >= n;
 }
@@ -72,8 +72,8 @@ static bool is_within_replies(const chat_template *c, const char *s, size_t n)
 }
 
 /* The end among the tokens of tail, or -1. Markers of replies are the end only where nothing else is. */
-static int32_t pick(const chat_template *c, const tokenizer *t, const char *tail, const encoding *e,
-                    bool next)
+static int32_t chat_end_pick(const chat_template *c, const tokenizer *t, const char *tail, const encoding *e,
+                             bool next)
 {
     int32_t marker = -1;
     for (size_t i = 0; i < e->n; i++) {
@@ -83,7 +83,7 @@ static int32_t pick(const chat_template *c, const tokenizer *t, const char *tail
         const token_span at = e->spans[i];
         tokenizer_bytes(t, e->ids[i], &(size_t){0}, &special);
         bool whole = s && len > 0 && memmem(tail + at.begin, at.end - at.begin, s, len);
-        if (next && !is_blank(tail, at.begin)) break;
+        if (next && !chat_end_is_blank(tail, at.begin)) break;
         if (!whole || (!special && !looks_special(s, len))) continue;
         if (never_ends(c, t, e->ids[i], s, len, next)) continue;
         if (!is_within_replies(c, s, len)) return e->ids[i];
@@ -103,7 +103,7 @@ static int32_t find_plain(const chat_template *c, const tokenizer *t, const char
     return id >= 0 && never_ends(c, t, id, tail, n + 1, next) ? -1 : id;
 }
 
-static int find(const chat_template *c, const tokenizer *t, bool next, int32_t *ret)
+static int chat_end_find(const chat_template *c, const tokenizer *t, bool next, int32_t *ret)
 {
     buf out = {0};
     encoding e = {0};
@@ -111,7 +111,7 @@ static int find(const chat_template *c, const tokenizer *t, bool next, int32_t *
     shoal_err why;
     int rc = render_tail(c, t, next, &out, &tail);
     if (rc == 0 && tail) rc = tokenizer_encode_prompt(t, tail, strlen(tail), NULL, &e, &why);
-    if (rc == 0 && tail) *ret = pick(c, t, tail, &e, next);
+    if (rc == 0 && tail) *ret = chat_end_pick(c, t, tail, &e, next);
     if (rc == 0 && tail && *ret < 0) *ret = find_plain(c, t, tail, next);
     encoding_done(&e);
     buf_done(&out);
@@ -121,7 +121,7 @@ static int find(const chat_template *c, const tokenizer *t, bool next, int32_t *
 int chat_turn_end(const chat_template *c, const tokenizer *t, int32_t *ret, shoal_err *err)
 {
     *ret = -1;
-    int rc = find(c, t, false, ret);
-    if (rc == 0 && *ret < 0) rc = find(c, t, true, ret);
+    int rc = chat_end_find(c, t, false, ret);
+    if (rc == 0 && *ret < 0) rc = chat_end_find(c, t, true, ret);
     return rc ? err_nomem(err) : 0;
 }

@@ -71,7 +71,7 @@ static void put_content(buf *out, const json_t *m)
     }
 }
 
-static void put_json(buf *out, const json_t *v, const char *absent)
+static void chat_prompt_put_json(buf *out, const json_t *v, const char *absent)
 {
     if (v)
         json_put(out, v);
@@ -87,12 +87,12 @@ static void put_calls(buf *out, const json_t *m)
     {
         const json_t *f = json_object_get(call, "function"), *args = json_object_get(f, "arguments");
         buf_puts(out, out->len ? "\n<tool_call>\n{\"name\": " : "<tool_call>\n{\"name\": ");
-        put_json(out, json_object_get(f, "name"), "\"\"");
+        chat_prompt_put_json(out, json_object_get(f, "name"), "\"\"");
         buf_puts(out, ", \"arguments\": ");
         if (json_is_string(args))
             buf_append(out, json_string_value(args), json_string_length(args));
         else
-            put_json(out, args, "{}");
+            chat_prompt_put_json(out, args, "{}");
         buf_puts(out, "}\n</tool_call>");
     }
 }

@@ -91,7 +91,7 @@ const thinking_form *thinking_find(const char *source)
     return NULL;
 }
 
-static bool holds(const char *text, const char *s, size_t n)
+static bool thinking_holds(const char *text, const char *s, size_t n)
 {
     size_t len = text ? strlen(text) : 0;
     for (size_t i = 0; n > 0 && len >= n && i <= len - n; i++)
@@ -102,10 +102,11 @@ static bool holds(const char *text, const char *s, size_t n)
 bool thinking_shows(const thinking_form *f, const char *s, size_t n)
 {
     if (!f) return false;
-    bool shows = holds(f->open, s, n) || holds(f->close, s, n) || holds(f->lead, s, n);
-    for (size_t i = 0; i < THINKING_FRAMES && f->frames[i]; i++) shows |= holds(f->frames[i], s, n);
-    for (size_t i = 0; i < THINKING_ENDS && f->ends[i]; i++) shows |= holds(f->ends[i], s, n);
-    shows |= holds(f->head_end, s, n);
+    bool shows =
+        thinking_holds(f->open, s, n) || thinking_holds(f->close, s, n) || thinking_holds(f->lead, s, n);
+    for (size_t i = 0; i < THINKING_FRAMES && f->frames[i]; i++) shows |= thinking_holds(f->frames[i], s, n);
+    for (size_t i = 0; i < THINKING_ENDS && f->ends[i]; i++) shows |= thinking_holds(f->ends[i], s, n);
+    shows |= thinking_holds(f->head_end, s, n);
     return shows;
 }
 
@@ -166,7 +167,7 @@ typedef struct found {
     bool may_go_on; /* a longer marker may stand here, which the text ends within */
 } found;
 
-static void look(found *f, kind k, const char *marker, const char *s, size_t n)
+static void thinking_look(found *f, kind k, const char *marker, const char *s, size_t n)
 {
     size_t len = marker ? strlen(marker) : 0, have = n < len ? n : len;
     if (len == 0 || memcmp(s, marker, have) != 0) return;
@@ -180,14 +181,14 @@ static void look(found *f, kind k, const char *marker, const char *s, size_t n)
 static found marker_at(const thinking *t, bool open, bool first, const char *s, size_t n)
 {
     found f = {IS_NONE, 0, false};
-    if (open) look(&f, IS_OPEN, t->form->open, s, n);
-    if (first) look(&f, IS_LEAD, t->form->lead, s, n);
+    if (open) thinking_look(&f, IS_OPEN, t->form->open, s, n);
+    if (first) thinking_look(&f, IS_LEAD, t->form->lead, s, n);
     for (size_t i = 0; i < THINKING_FRAMES && t->form->frames[i]; i++)
-        look(&f, IS_FRAME, t->form->frames[i], s, n);
+        thinking_look(&f, IS_FRAME, t->form->frames[i], s, n);
     for (size_t i = 0; i < THINKING_ENDS && t->form->calls[i]; i++)
-        look(&f, IS_CALL, t->form->calls[i], s, n);
+        thinking_look(&f, IS_CALL, t->form->calls[i], s, n);
     for (size_t i = 0; i < THINKING_ENDS && t->form->others[i]; i++)
-        look(&f, IS_OTHER, t->form->others[i], s, n);
+        thinking_look(&f, IS_OTHER, t->form->others[i], s, n);
     return f;
 }
 
@@ -245,10 +246,10 @@ static size_t find_end(const thinking *t, const char *s, size_t n, size_t *ret_l
     *ret_certain = n;
     for (size_t i = 0; i < n; i++) {
         found close = {IS_NONE, 0, false}, other = {IS_NONE, 0, false};
-        look(&close, IS_FRAME, t->form->close, s + i, n - i);
+        thinking_look(&close, IS_FRAME, t->form->close, s + i, n - i);
         for (size_t k = 0; k < THINKING_ENDS && t->form->ends[k]; k++)
-            look(&other, IS_FRAME, t->form->ends[k], s + i, n - i);
-        for (const char *const *e = t->ends; e && *e; e++) look(&other, IS_FRAME, *e, s + i, n - i);
+            thinking_look(&other, IS_FRAME, t->form->ends[k], s + i, n - i);
+        for (const char *const *e = t->ends; e && *e; e++) thinking_look(&other, IS_FRAME, *e, s + i, n - i);
         if (close.len || other.len) {
             *ret_len = close.len;
             return i;
@@ -274,7 +275,7 @@ static bool within(thinking *t, const char *s, size_t n, size_t *at, bool last)
 }
 
 /* Behind all thoughts, or between them. */
-static bool answer(thinking *t, const char *s, size_t n, size_t *at, bool last)
+static bool thinking_answer(thinking *t, const char *s, size_t n, size_t *at, bool last)
 {
     bool framed = t->form->again || t->form->frames[0];
     size_t from = *at, i = from;
@@ -306,7 +307,7 @@ static bool up_to(thinking *t, const char *marker, bool keep, const char *s, siz
     size_t from = *at, i = from;
     found f = {IS_NONE, 0, false};
     for (; i < n; i++) {
-        look(&f, IS_FRAME, marker, s + i, n - i);
+        thinking_look(&f, IS_FRAME, marker, s + i, n - i);
         if (f.len || f.may_go_on) break;
     }
     *at = f.len ? i + f.len : last ? n : i;
@@ -315,7 +316,7 @@ static bool up_to(thinking *t, const char *marker, bool keep, const char *s, siz
     return f.len > 0;
 }
 
-static void split(thinking *t, bool last)
+static void thinking_split(thinking *t, bool last)
 {
     const char *s = t->held.data;
     size_t n = t->held.len, at = 0;
@@ -329,7 +330,7 @@ static void split(thinking *t, bool last)
             if (goes_on) t->at = THINK_IN;
             break;
         case THINK_IN: goes_on = within(t, s, n, &at, last); break;
-        case THINK_DONE: goes_on = answer(t, s, n, &at, last); break;
+        case THINK_DONE: goes_on = thinking_answer(t, s, n, &at, last); break;
         case THINK_CALL: goes_on = up_to(t, t->form->head_end, true, s, n, &at, last); break;
         case THINK_OTHER: goes_on = up_to(t, t->form->close, false, s, n, &at, last); break;
         }
@@ -337,7 +338,7 @@ static void split(thinking *t, bool last)
     buf_consume(&t->held, at);
 }
 
-static void take(thinking *t, const char *s, size_t n, bool last, thinking_parts *ret)
+static void thinking_take(thinking *t, const char *s, size_t n, bool last, thinking_parts *ret)
 {
     *ret = (thinking_parts){.thought = "", .answer = n ? s : "", .n_answer = n};
     bool plain = !t->form || (t->at == THINK_DONE && !t->form->again && !t->form->frames[0]);
@@ -345,7 +346,7 @@ static void take(thinking *t, const char *s, size_t n, bool last, thinking_parts
     buf_clear(&t->thought);
     buf_clear(&t->answer);
     buf_append(&t->held, s, n);
-    if (!t->held.failed && t->held.len > 0) split(t, last);
+    if (!t->held.failed && t->held.len > 0) thinking_split(t, last);
     *ret = (thinking_parts){.thought = t->thought.data ? t->thought.data : "",
                             .answer = t->answer.data ? t->answer.data : "",
                             .n_thought = t->thought.len,
@@ -354,10 +355,10 @@ static void take(thinking *t, const char *s, size_t n, bool last, thinking_parts
 
 void thinking_push(thinking *t, const char *s, size_t n, thinking_parts *ret)
 {
-    take(t, s, n, false, ret);
+    thinking_take(t, s, n, false, ret);
 }
 
 void thinking_end(thinking *t, const char *s, size_t n, thinking_parts *ret)
 {
-    take(t, s, n, true, ret);
+    thinking_take(t, s, n, true, ret);
 }

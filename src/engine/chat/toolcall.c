@@ -122,7 +122,7 @@ static void emit_text(toolcall_parser *p, size_t n)
 }
 
 /* True when s[0..n) is the beginning of `marker`, or all of it. */
-static bool begins(const char *s, size_t n, const char *marker)
+static bool toolcall_begins(const char *s, size_t n, const char *marker)
 {
     return marker && *marker && n <= strlen(marker) && (n == 0 || !memcmp(s, marker, n));
 }
@@ -142,7 +142,7 @@ static const char *opening(const toolcall_parser *p, int which)
 static bool may_open(const toolcall_parser *p, const char *s, size_t n)
 {
     for (int i = 0; i < N_OPENING; i++)
-        if (begins(s, n, opening(p, i))) return true;
+        if (toolcall_begins(s, n, opening(p, i))) return true;
     return false;
 }
 
@@ -151,7 +151,7 @@ static bool is_marker(const char *s, size_t n, const char *marker)
     return marker && *marker && n == strlen(marker) && !memcmp(s, marker, n);
 }
 
-static void enter(toolcall_parser *p, int marker)
+static void toolcall_enter(toolcall_parser *p, int marker)
 {
     p->unsure = p->sink.may && marker != OPEN;
     p->called = marker == CALL;
@@ -171,7 +171,7 @@ static void text_byte(toolcall_parser *p, char c)
     size_t n = p->held.len - p->spaces;
     for (int i = 0; i < N_OPENING; i++) {
         if (!is_marker(s, n, opening(p, i))) continue;
-        enter(p, i);
+        toolcall_enter(p, i);
         return;
     }
     if (n == 0 || may_open(p, s, n)) return;
@@ -204,7 +204,7 @@ static void read_again(toolcall_parser *p)
 }
 
 /* What is held turned out to be no call. */
-static void give_up(toolcall_parser *p)
+static void toolcall_give_up(toolcall_parser *p)
 {
     if (p->start && *p->syntax->open) {
         read_again(p);
@@ -278,7 +278,7 @@ static bool is_key(const char *s, size_t b, size_t e, const char *key)
 
 /* Read the object at s[at] == '{' as far as it goes: 1 when name and the arguments' start are known, 0 when
  * more is needed, -1 when it is no call. */
-static int read_head(const toolcall_syntax *syntax, const char *s, size_t n, size_t at, head *h)
+static int toolcall_read_head(const toolcall_syntax *syntax, const char *s, size_t n, size_t at, head *h)
 {
     const char *name_key = syntax->name_key ? syntax->name_key : "name";
     at++;
@@ -353,7 +353,7 @@ static void tell_begin(toolcall_parser *p)
     p->count++;
 }
 
-static void begin(toolcall_parser *p, const char *name)
+static void toolcall_begin(toolcall_parser *p, const char *name)
 {
     snprintf(p->function, sizeof p->function, "%s", name);
     p->start = false;
@@ -378,7 +378,7 @@ static bool may_begin(const toolcall_parser *p, const char *name, const char *js
 
 /* A call that was only looked at is whole, or cut: it comes out as a call, or (false) as the text that it
  * was. */
-static bool settle(toolcall_parser *p, bool cut)
+static bool toolcall_settle(toolcall_parser *p, bool cut)
 {
     bool ok = cut || may_begin(p, p->function, p->json.data ? p->json.data : "", p->json.len);
     p->waits = false;
@@ -394,7 +394,7 @@ static bool settle(toolcall_parser *p, bool cut)
 
 static void end_call(toolcall_parser *p, where next)
 {
-    bool settles = p->waits, ok = !settles || settle(p, false);
+    bool settles = p->waits, ok = !settles || toolcall_settle(p, false);
     if (!settles && p->sink.end) p->sink.end(p->sink.user, p->count - 1);
     p->at = next;
     if (!ok) to_text(p);
@@ -408,7 +408,7 @@ static bool begin_plain(toolcall_parser *p, size_t from, size_t to)
     if (n > MAX_NAME || !is_offered(p, p->held.data + from, n)) return false;
     memcpy(name, p->held.data + from, n);
     name[n] = '\0';
-    begin(p, name);
+    toolcall_begin(p, name);
     return true;
 }
 
@@ -419,7 +419,7 @@ static bool begin_json(toolcall_parser *p, const head *h)
     p->held.failed |= rc == SHOAL_ENOMEM; /* no call can begin, and this is no text either */
     bool ok =
         rc == 0 && json_is_string(name) && is_offered(p, json_string_value(name), json_string_length(name));
-    if (ok) begin(p, json_string_value(name));
+    if (ok) toolcall_begin(p, json_string_value(name));
     json_decref(name);
     return ok;
 }
@@ -464,7 +464,7 @@ static int whole_json(toolcall_parser *p, size_t at)
     bool ok = args.len > 0 && !args.failed && name && is_offered(p, name, strlen(name)) &&
               may_begin(p, name, args.data, args.len);
     if (ok) {
-        begin(p, name);
+        toolcall_begin(p, name);
         arguments(p, args.data, args.len);
         end_call(p, IN_BETWEEN);
     }
@@ -481,7 +481,7 @@ static int json_head(toolcall_parser *p, size_t at)
     bool keyed = p->syntax->form == CALL_KEYED;
     int rc = p->held.len - at > most ? -1
              : keyed                 ? read_keyed(p->held.data, p->held.len, at, &h)
-                                     : read_head(p->syntax, p->held.data, p->held.len, at, &h);
+                                     : toolcall_read_head(p->syntax, p->held.data, p->held.len, at, &h);
     if (rc <= 0) return rc;
     if (p->unsure && !keyed && !is_canonical(p, &h)) return whole_json(p, at);
     if (!begin_json(p, &h)) return -1;
@@ -611,7 +611,7 @@ static int past_marker(const toolcall_parser *p, size_t *ret_at)
 {
     const char *s = p->held.data, *also = p->syntax->also[0], *first = p->syntax->first;
     size_t n = p->held.len, at = skip_space(s, n, p->body);
-    if (p->start && also && begins(s + at, n - at < strlen(also) ? n - at : strlen(also), also)) {
+    if (p->start && also && toolcall_begins(s + at, n - at < strlen(also) ? n - at : strlen(also), also)) {
         if (n - at < strlen(also)) return 0;
         at = skip_space(s, n, at + strlen(also));
     } else if (p->start && *first) {
@@ -650,7 +650,7 @@ static void head_byte(toolcall_parser *p, char c)
         rc = whole_head(p, at);
     else if (known)
         rc = -1;
-    if (rc < 0) give_up(p);
+    if (rc < 0) toolcall_give_up(p);
     if (rc <= 0) return;
     p->list = list;
     if (p->at != IN_CALL && p->at != IN_BETWEEN && p->waits) {
@@ -730,7 +730,7 @@ static void call_byte(toolcall_parser *p, char c)
     if (p->held.failed) return;
     bool braces = p->syntax->form == CALL_BRACES, whole = braces ? braces_byte(p, c) : python_byte(p, c);
     if (p->held.len - p->name > MAX_CALL) {
-        give_up(p);
+        toolcall_give_up(p);
         return;
     }
     if (!whole) return;
@@ -744,7 +744,7 @@ static void call_byte(toolcall_parser *p, char c)
         end_call(p, IN_BETWEEN);
         buf_clear(&p->held);
     } else {
-        give_up(p);
+        toolcall_give_up(p);
     }
     buf_done(&json);
 }
@@ -757,7 +757,7 @@ static bool closes(toolcall_parser *p, char c)
     const char *close = p->syntax->close;
     if (!*close) return false;
     buf_putc(&p->held, c);
-    while (p->held.len && !begins(p->held.data, p->held.len, close)) buf_consume(&p->held, 1);
+    while (p->held.len && !toolcall_begins(p->held.data, p->held.len, close)) buf_consume(&p->held, 1);
     if (p->held.len < strlen(close)) return false;
     buf_clear(&p->held);
     to_text(p);
@@ -816,7 +816,7 @@ static void gap_byte(toolcall_parser *p)
             end_tags(p);
             return;
         }
-        bool more = begins(s, n, call_end(p)), key = begins(s, n, p->syntax->tags.key);
+        bool more = toolcall_begins(s, n, call_end(p)), key = toolcall_begins(s, n, p->syntax->tags.key);
         if (key && n == strlen(p->syntax->tags.key) && !more) {
             buf_clear(&p->held);
             p->tag = TAG_KEY;
@@ -921,8 +921,8 @@ static void tags_byte(toolcall_parser *p, char c)
 static bool begins_next(const toolcall_parser *p, const char *s, size_t n)
 {
     const toolcall_syntax *x = p->syntax;
-    return begins(s, n, past_space(x->end)) || begins(s, n, x->close) || begins(s, n, x->call) ||
-           begins(s, n, x->open);
+    return toolcall_begins(s, n, past_space(x->end)) || toolcall_begins(s, n, x->close) ||
+           toolcall_begins(s, n, x->call) || toolcall_begins(s, n, x->open);
 }
 
 /* What is held begins with none of the markers: text, or nothing where the closing marker is still to come.
@@ -949,7 +949,7 @@ static void marker_between(toolcall_parser *p)
     } else if (is_marker(s, n, x->call) || is_marker(s, n, x->open)) {
         bool called = is_marker(s, n, x->call), framed = p->framed || !called, unsure = p->unsure;
         p->list = false;
-        enter(p, called ? CALL : OPEN);
+        toolcall_enter(p, called ? CALL : OPEN);
         p->framed = framed;
         p->unsure = called && unsure;
     } else if (!begins_next(p, s, n)) {
@@ -1053,7 +1053,7 @@ static bool begin_named(toolcall_parser *p)
     if (s[at] == '[' && !p->list) at = skip_space(s, n, at + 1);
     if (at < n && s[at] == '{' && form != CALL_TAGS) {
         head h = {0};
-        int rc = form == CALL_KEYED ? read_keyed(s, n, at, &h) : read_head(p->syntax, s, n, at, &h);
+        int rc = form == CALL_KEYED ? read_keyed(s, n, at, &h) : toolcall_read_head(p->syntax, s, n, at, &h);
         return rc == 0 && h.name && begin_json(p, &h);
     }
     if ((form != CALL_ARGS && form != CALL_TAGS) || before_name(p, &at) != 1) return false;
@@ -1067,7 +1067,7 @@ static void cut_head(toolcall_parser *p)
     bool text = p->start && p->unsure;
     if (begin_named(p)) {
         if (p->waits)
-            settle(p, true);
+            toolcall_settle(p, true);
         else
             end_call(p, IN_TEXT);
     } else if (text) {
@@ -1095,7 +1095,7 @@ static void leave_tags(toolcall_parser *p, bool cut)
     if (!cut)
         end_tags(p);
     else if (p->waits)
-        settle(p, true);
+        toolcall_settle(p, true);
     else
         end_call(p, IN_TEXT);
 }
@@ -1111,7 +1111,7 @@ int toolcall_end(toolcall_parser *p, bool cut)
     else if (p->at == IN_HEAD || p->at == IN_CALL)
         emit_text(p, p->held.len);
     else if (p->at == IN_ARGS && p->waits)
-        settle(p, cut);
+        toolcall_settle(p, cut);
     else if (p->at == IN_ARGS)
         end_call(p, IN_TEXT);
     else if (p->at == IN_TAGS)

@@ -32,15 +32,15 @@ static void spaces(reader *r)
 }
 
 /* The next character that is no white space, 0 at the end. */
-static char peek(reader *r)
+static char toolcall_args_peek(reader *r)
 {
     spaces(r);
     return r->at < r->n ? r->s[r->at] : '\0';
 }
 
-static bool take(reader *r, char c)
+static bool toolcall_args_take(reader *r, char c)
 {
-    if (peek(r) != c || r->at == r->n) return false;
+    if (toolcall_args_peek(r) != c || r->at == r->n) return false;
     r->at++;
     return true;
 }
@@ -108,7 +108,7 @@ static bool quoted(reader *r)
 {
     buf text = {0};
     bool ok = true;
-    for (char q = peek(r); ok && (q == '"' || q == '\''); q = peek(r)) {
+    for (char q = toolcall_args_peek(r); ok && (q == '"' || q == '\''); q = toolcall_args_peek(r)) {
         r->at++;
         while (r->at < r->n && r->s[r->at] != q) {
             char c = r->s[r->at++];
@@ -183,9 +183,9 @@ static bool bare(reader *r)
 static bool items(reader *r, char close)
 {
     buf_putc(r->out, '[');
-    for (bool first = true; !take(r, close); first = false) {
-        if (!first && !take(r, ',')) return false;
-        if (!first && take(r, close)) break; /* a comma behind the last */
+    for (bool first = true; !toolcall_args_take(r, close); first = false) {
+        if (!first && !toolcall_args_take(r, ',')) return false;
+        if (!first && toolcall_args_take(r, close)) break; /* a comma behind the last */
         if (!first) buf_puts(r->out, ", ");
         if (!value(r)) return false;
     }
@@ -196,7 +196,7 @@ static bool items(reader *r, char close)
 /* A key: quoted, or a bare word. */
 static bool key(reader *r)
 {
-    char c = peek(r);
+    char c = toolcall_args_peek(r);
     const char *s;
     if (c == '"' || c == '\'') return quoted(r);
     if (c == '<' && r->quote) return escaped(r);
@@ -210,12 +210,13 @@ static bool pairs(reader *r, char colon, char close)
 {
     buf_putc(r->out, '{');
     for (bool first = true;; first = false) {
-        bool end = close ? take(r, close) : peek(r) == '\0' && r->at == r->n;
+        bool end = close ? toolcall_args_take(r, close) : toolcall_args_peek(r) == '\0' && r->at == r->n;
         if (end) break;
-        if (!first && !take(r, ',')) return false;
-        if (!first && (close ? take(r, close) : peek(r) == '\0' && r->at == r->n)) break;
+        if (!first && !toolcall_args_take(r, ',')) return false;
+        if (!first && (close ? toolcall_args_take(r, close) : toolcall_args_peek(r) == '\0' && r->at == r->n))
+            break;
         if (!first) buf_puts(r->out, ", ");
-        if (!key(r) || !take(r, colon)) return false;
+        if (!key(r) || !toolcall_args_take(r, colon)) return false;
         buf_puts(r->out, ": ");
         if (!value(r)) return false;
     }
@@ -226,17 +227,17 @@ static bool pairs(reader *r, char colon, char close)
 static bool value(reader *r)
 {
     bool ok = false;
-    char c = peek(r);
+    char c = toolcall_args_peek(r);
     if (++r->depth > MAX_DEPTH || r->out->failed) return false;
     if (c == '"' || c == '\'')
         ok = quoted(r);
     else if (c == '<' && r->form == CALL_BRACES)
         ok = escaped(r);
-    else if (take(r, '['))
+    else if (toolcall_args_take(r, '['))
         ok = items(r, ']');
-    else if (r->form == CALL_PYTHON && take(r, '('))
+    else if (r->form == CALL_PYTHON && toolcall_args_take(r, '('))
         ok = items(r, ')');
-    else if (take(r, '{'))
+    else if (toolcall_args_take(r, '{'))
         ok = pairs(r, ':', '}');
     else
         ok = bare(r);
@@ -285,7 +286,7 @@ bool toolcall_literal(buf *out, const char *s, size_t n)
 {
     reader r = {.s = s, .n = n, .form = CALL_PYTHON, .out = out};
     size_t from = out->len;
-    bool ok = value(&r) && peek(&r) == '\0' && r.at == r.n && !out->failed;
+    bool ok = value(&r) && toolcall_args_peek(&r) == '\0' && r.at == r.n && !out->failed;
     if (!ok) out->len = from;
     return ok;
 }

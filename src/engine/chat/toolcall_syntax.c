@@ -544,7 +544,7 @@ const toolcall_syntax *toolcall_find(const char *name)
     return NULL;
 }
 
-static bool holds(const char *s, size_t n, const char *what)
+static bool toolcall_syntax_holds(const char *s, size_t n, const char *what)
 {
     size_t len = strlen(what);
     for (size_t i = 0; n >= len && i <= n - len; i++)
@@ -629,7 +629,7 @@ static const toolcall_syntax *nearest(toolcall_form form, const char *text, size
         if (!is_form(s, form, text, at)) continue;
         size_t end = marker_before(text, at, s->open);
         if (end == 0 || end <= best_end) continue;
-        if (*s->close && !holds(text + at, n - at, s->close)) continue;
+        if (*s->close && !toolcall_syntax_holds(text + at, n - at, s->close)) continue;
         if (form == CALL_JSON && *s->close && !bracket_fits(s, text, end)) continue;
         best = s;
         best_end = end;
@@ -653,18 +653,18 @@ static bool matches(const char *s, size_t n, const char *pattern)
     return true;
 }
 
-static bool ends_with(const char *s, size_t n, const char *what)
+static bool toolcall_syntax_ends_with(const char *s, size_t n, const char *what)
 {
     size_t len = strlen(what);
     return n >= len && memcmp(s + n - len, what, len) == 0;
 }
 
 /* Is text[at] a name as this row (CALL_ARGS, CALL_TAGS) writes one, with `key` as its first argument? */
-static bool fits(const toolcall_syntax *s, const char *text, size_t n, size_t at, size_t name)
+static bool toolcall_syntax_fits(const toolcall_syntax *s, const char *text, size_t n, size_t at, size_t name)
 {
     const char *before = *s->call ? s->call : s->open, *after = text + at + name;
     size_t left = n - at - name;
-    if (!*before || !ends_with(text, at, before)) return false;
+    if (!*before || !toolcall_syntax_ends_with(text, at, before)) return false;
     if (!*s->call || !*s->open || marker_before(text, at - strlen(before), s->open)) {
         buf first = {0};
         buf_puts(&first, s->middle);
@@ -683,7 +683,8 @@ static const toolcall_syntax *tagged(const char *text, size_t n, size_t at, size
 {
     for (size_t i = 0; i < N_SYNTAXES; i++) {
         const toolcall_syntax *s = &SYNTAXES[i];
-        if ((s->form == CALL_ARGS || s->form == CALL_TAGS) && fits(s, text, n, at, name)) return s;
+        if ((s->form == CALL_ARGS || s->form == CALL_TAGS) && toolcall_syntax_fits(s, text, n, at, name))
+            return s;
     }
     return NULL;
 }

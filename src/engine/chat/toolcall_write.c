@@ -17,7 +17,7 @@ static void mark(const writing *w, bool brought)
 }
 
 /* The syntax's own, where "#" is the call's number. */
-static void put(const writing *w, const char *s)
+static void toolcall_write_put(const writing *w, const char *s)
 {
     for (; s && *s; s++) {
         if (*s == '#')
@@ -40,7 +40,7 @@ static void put_quoted(const writing *w, const char *s)
     mark(w, true);
 }
 
-static void put_value(const writing *w, const json_t *v)
+static void toolcall_write_put_value(const writing *w, const json_t *v)
 {
     json_put(w->text, v);
     mark(w, true);
@@ -53,16 +53,16 @@ static void put_python(const writing *w, const json_t *arguments)
     const char *key;
     json_t *v;
     bool first = true;
-    put(w, "(");
+    toolcall_write_put(w, "(");
     json_object_foreach((json_t *)(uintptr_t)arguments, key, v)
     {
-        if (!first) put(w, ", ");
+        if (!first) toolcall_write_put(w, ", ");
         put_given(w, key, strlen(key));
-        put(w, "=");
-        put_value(w, v);
+        toolcall_write_put(w, "=");
+        toolcall_write_put_value(w, v);
         first = false;
     }
-    put(w, ")");
+    toolcall_write_put(w, ")");
 }
 
 static void put_braces(const writing *w, const json_t *v)
@@ -72,30 +72,30 @@ static void put_braces(const writing *w, const json_t *v)
     size_t i;
     bool first = true;
     if (json_is_string(v)) {
-        put(w, w->syntax->quote);
+        toolcall_write_put(w, w->syntax->quote);
         put_given(w, json_string_value(v), json_string_length(v));
-        put(w, w->syntax->quote);
+        toolcall_write_put(w, w->syntax->quote);
     } else if (json_is_array(v)) {
-        put(w, "[");
+        toolcall_write_put(w, "[");
         json_array_foreach(v, i, item)
         {
-            if (i) put(w, ",");
+            if (i) toolcall_write_put(w, ",");
             put_braces(w, item);
         }
-        put(w, "]");
+        toolcall_write_put(w, "]");
     } else if (json_is_object(v)) {
-        put(w, "{");
+        toolcall_write_put(w, "{");
         json_object_foreach((json_t *)(uintptr_t)v, key, item)
         {
-            if (!first) put(w, ",");
+            if (!first) toolcall_write_put(w, ",");
             put_given(w, key, strlen(key));
-            put(w, ":");
+            toolcall_write_put(w, ":");
             put_braces(w, item);
             first = false;
         }
-        put(w, "}");
+        toolcall_write_put(w, "}");
     } else {
-        put_value(w, v);
+        toolcall_write_put_value(w, v);
     }
 }
 
@@ -113,28 +113,28 @@ static void put_filled(const writing *w, const char *s, const char *fill)
     if (at) {
         buf_append(w->text, s, (size_t)(at - s));
         buf_puts(w->text, fill);
-        put(w, at + 1);
+        toolcall_write_put(w, at + 1);
     } else {
-        put(w, s);
+        toolcall_write_put(w, s);
     }
 }
 
 static void put_tag(const writing *w, const char *key, const json_t *v)
 {
     const toolcall_tags *t = &w->syntax->tags;
-    put(w, t->key);
+    toolcall_write_put(w, t->key);
     put_given(w, key, strlen(key));
-    put(w, t->key_end);
+    toolcall_write_put(w, t->key_end);
     put_filled(w, json_is_string(v) ? t->text_mark : t->json_mark, type_name(v));
-    put(w, t->value);
-    put(w, t->wrap);
+    toolcall_write_put(w, t->value);
+    toolcall_write_put(w, t->wrap);
     if (json_is_string(v))
         put_given(w, json_string_value(v), json_string_length(v));
     else
-        put_value(w, v);
-    put(w, t->wrap);
+        toolcall_write_put_value(w, v);
+    toolcall_write_put(w, t->wrap);
     put_filled(w, t->value_end, key);
-    put(w, t->gap);
+    toolcall_write_put(w, t->gap);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
@@ -142,38 +142,38 @@ static void put_tag(const writing *w, const char *key, const json_t *v)
 static void put_json_call(const writing *w, const toolcall_call *c)
 {
     const toolcall_syntax *s = w->syntax;
-    put(w, "{");
-    put(w, s->id);
-    put(w, "\"");
-    put(w, s->name_key ? s->name_key : "name");
-    put(w, "\": ");
+    toolcall_write_put(w, "{");
+    toolcall_write_put(w, s->id);
+    toolcall_write_put(w, "\"");
+    toolcall_write_put(w, s->name_key ? s->name_key : "name");
+    toolcall_write_put(w, "\": ");
     put_quoted(w, c->name);
-    put(w, ", \"");
-    put(w, s->arguments);
-    put(w, "\": ");
+    toolcall_write_put(w, ", \"");
+    toolcall_write_put(w, s->arguments);
+    toolcall_write_put(w, "\": ");
     put_given(w, c->arguments, strlen(c->arguments));
-    put(w, "}");
+    toolcall_write_put(w, "}");
 }
 
 static void put_args_call(const writing *w, const toolcall_call *c)
 {
-    put(w, w->syntax->call);
+    toolcall_write_put(w, w->syntax->call);
     put_given(w, c->name, strlen(c->name));
-    put(w, w->syntax->middle);
+    toolcall_write_put(w, w->syntax->middle);
     put_given(w, c->arguments, strlen(c->arguments));
-    put(w, w->syntax->end);
+    toolcall_write_put(w, w->syntax->end);
 }
 
 static void put_tags_call(const writing *w, const toolcall_call *c, const json_t *arguments)
 {
     const char *key;
     json_t *v;
-    put(w, w->syntax->call);
+    toolcall_write_put(w, w->syntax->call);
     put_given(w, c->name, strlen(c->name));
-    put(w, w->syntax->middle);
-    put(w, w->syntax->tags.gap);
+    toolcall_write_put(w, w->syntax->middle);
+    toolcall_write_put(w, w->syntax->tags.gap);
     json_object_foreach((json_t *)(uintptr_t)arguments, key, v) put_tag(w, key, v);
-    put(w, w->syntax->end);
+    toolcall_write_put(w, w->syntax->end);
 }
 
 static void put_call(const writing *w, const toolcall_call *c)
@@ -187,11 +187,11 @@ static void put_call(const writing *w, const toolcall_call *c)
     switch (form) {
     case CALL_JSON: put_json_call(w, c); break;
     case CALL_KEYED:
-        put(w, "{");
+        toolcall_write_put(w, "{");
         put_quoted(w, c->name);
-        put(w, ": ");
+        toolcall_write_put(w, ": ");
         put_given(w, c->arguments, strlen(c->arguments));
-        put(w, "}");
+        toolcall_write_put(w, "}");
         break;
     case CALL_ARGS: put_args_call(w, c); break;
     case CALL_PYTHON:
@@ -199,7 +199,7 @@ static void put_call(const writing *w, const toolcall_call *c)
         put_python(w, arguments);
         break;
     case CALL_BRACES:
-        put(w, "call:");
+        toolcall_write_put(w, "call:");
         put_given(w, c->name, strlen(c->name));
         put_braces(w, arguments);
         break;
@@ -210,25 +210,25 @@ static void put_call(const writing *w, const toolcall_call *c)
 
 static void put_open(const writing *w)
 {
-    put(w, w->syntax->open);
-    put(w, w->syntax->head);
+    toolcall_write_put(w, w->syntax->open);
+    toolcall_write_put(w, w->syntax->head);
 }
 
 static void put_close(const writing *w)
 {
-    put(w, w->syntax->tail);
-    put(w, w->syntax->close);
+    toolcall_write_put(w, w->syntax->tail);
+    toolcall_write_put(w, w->syntax->close);
 }
 
 void toolcall_write(buf *text, buf *marks, const toolcall_syntax *syntax, const toolcall_call *calls,
                     size_t n)
 {
     writing w = {.text = text, .marks = marks, .syntax = syntax};
-    if (n > 0 && text->len > 0 && !syntax->list) put(&w, syntax->between);
+    if (n > 0 && text->len > 0 && !syntax->list) toolcall_write_put(&w, syntax->between);
     if (n > 0 && syntax->list) put_open(&w);
     for (size_t i = 0; i < n; i++) {
         w.number = i;
-        if (i > 0) put(&w, syntax->between);
+        if (i > 0) toolcall_write_put(&w, syntax->between);
         if (!syntax->list) put_open(&w);
         put_call(&w, &calls[i]);
         if (!syntax->list) put_close(&w);

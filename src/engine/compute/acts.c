@@ -122,8 +122,8 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
 }
 
 /* Move a tile out of the buffer: add what there is to add, and leave rows past the end alone. */
-static void finish(const vec_kernels *v, const mul_job *j, const wmat *w, size_t row, float *y, size_t ldy,
-                   bool accumulate)
+static void acts_finish(const vec_kernels *v, const mul_job *j, const wmat *w, size_t row, float *y,
+                        size_t ldy, bool accumulate)
 {
     size_t width = j->n_panels * PANEL_ROWS, n = w->rows - row < width ? w->rows - row : width;
     v->end_rows(y + row, ldy, j->out, j->ldo, j->n_tokens, n, w->bias ? w->bias + row : NULL, accumulate);
@@ -191,14 +191,14 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
             if (!j.next) ahead_fetch_at_once(&next);
             k->mul[w->type](&j);
-            if (!direct) finish(k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
+            if (!direct) acts_finish(k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
             progress_add(j.n_panels * PANEL_ROWS * j.n_tokens * j.cols);
         }
     }
 }
 
 /* Add up what each column meets in rows [row, row + n); a member always has the same columns. */
-static void watch(const team_member *m, const acts *a, size_t row, size_t n, const wmat *w)
+static void acts_watch(const team_member *m, const acts *a, size_t row, size_t n, const wmat *w)
 {
     size_t begin, end;
     member_share(m, a->cols, ACTS_BLOCK, &begin, &end);
@@ -225,7 +225,7 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
         member_share(m, n, grain, &t, &t_end);
     else
         member_share(m, w->n_panels, n == 1 ? 1 : tile->panels, &p, &p_end);
-    if (w->squares) watch(m, a, row, n, w);
+    if (w->squares) acts_watch(m, a, row, n, w);
     if (k->enter) k->enter(w->type, t_end - t);
     mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);
     if (k->leave) k->leave(w->type, t_end - t);

@@ -128,7 +128,7 @@ typedef struct line {
 } line;
 
 /* Under the lock. */
-static line look(const arbiter *a)
+static line arbiter_look(const arbiter *a)
 {
     const page *p = a->page;
     line l = {.first = NOBODY, .n_free = a->n_cores};
@@ -146,7 +146,7 @@ static line look(const arbiter *a)
 static void pass_on(arbiter *a)
 {
     for (;;) {
-        line l = look(a);
+        line l = arbiter_look(a);
         int n_cores = l.first == NOBODY ? 0 : cores_wanted(a, &a->page->slots[l.first]);
         bool fits = n_cores > 0 && n_cores <= l.n_free;
         atomic_store_explicit(&a->page->wanted, l.n_waiting > fits, memory_order_relaxed);

@@ -67,7 +67,7 @@ static inline uint64_t eight(const uint8_t *code)
     return v;
 }
 
-static inline void put_word(uint8_t *step, size_t line, size_t row, uint32_t v)
+static inline void panel_put_word(uint8_t *step, size_t line, size_t row, uint32_t v)
 {
     memcpy(step + line * 64 + row * 4, &v, sizeof v);
 }
@@ -103,13 +103,13 @@ __attribute__((always_inline)) static inline void put_codes(unsigned bits, const
     if (bits == 8)
         for (size_t k = 0; k < 8; k++) memcpy(step + k * 64 + row * 4, code + k * 4, 4);
     else if (bits < 4)
-        for (size_t i = 0; i < 2; i++) put_word(step, i, row, twos(code + 16 * i, 0));
+        for (size_t i = 0; i < 2; i++) panel_put_word(step, i, row, twos(code + 16 * i, 0));
     else
-        for (size_t i = 0; i < 4; i++) put_word(step, i, row, nibbles(eight(code + 8 * i)));
-    if (bits == 5) put_word(step, 4, row, ones(code, 4));
+        for (size_t i = 0; i < 4; i++) panel_put_word(step, i, row, nibbles(eight(code + 8 * i)));
+    if (bits == 5) panel_put_word(step, 4, row, ones(code, 4));
     if (bits == 6)
-        for (size_t i = 0; i < 2; i++) put_word(step, 4 + i, row, twos(code + 16 * i, 4));
-    if (bits == 3) put_word(step, 2, row, ones(code, 2));
+        for (size_t i = 0; i < 2; i++) panel_put_word(step, 4 + i, row, twos(code + 16 * i, 4));
+    if (bits == 3) panel_put_word(step, 2, row, ones(code, 2));
 }
 
 /* 32 columns of all rows. */

@@ -60,7 +60,7 @@ void weights_free(weights *s)
 }
 
 /* NULL: there is no room for `bytes` in it. */
-static uint8_t *take(chunk *c, size_t bytes)
+static uint8_t *weights_take(chunk *c, size_t bytes)
 {
     if (bytes > c->bytes - c->used) return NULL;
     uint8_t *p = c->at + c->used;
@@ -112,11 +112,11 @@ static int take_fresh(weights *s, weights_item *it, shoal_err *err)
 {
     if (it->codes_bytes > SIZE_MAX / 4 || it->scales_bytes > SIZE_MAX / 4) return err_nomem(err);
     size_t all = weights_item_bytes(it);
-    uint8_t *p = s->n_chunks ? take(&s->chunks[s->n_chunks - 1], all) : NULL;
+    uint8_t *p = s->n_chunks ? weights_take(&s->chunks[s->n_chunks - 1], all) : NULL;
     if (!p) {
         int rc = add_chunk(s, all > CHUNK_MIN ? all : CHUNK_MIN, err);
         if (rc) return rc;
-        p = take(&s->chunks[s->n_chunks - 1], all);
+        p = weights_take(&s->chunks[s->n_chunks - 1], all);
     }
     it->codes = p;
     it->scales = it->scales_bytes ? p + line(it->codes_bytes) : NULL;

@@ -254,8 +254,8 @@ static int copy_bias(wmat *w, const float *bias, shoal_err *err)
     return 0;
 }
 
-static int fill(wmat *w, weights *home, uint64_t name, const wmat_part *parts, size_t n_parts,
-                const float *bias, shoal_err *err)
+static int wmat_fill(wmat *w, weights *home, uint64_t name, const wmat_part *parts, size_t n_parts,
+                     const float *bias, shoal_err *err)
 {
     if (!layout(w)) return err_nomem(err);
     bool packed = false;
@@ -282,7 +282,7 @@ int wmat_join(wmat **ret, weights *home, uint64_t name, dtype t, const wmat_part
     w->type = t;
     w->rows = rows;
     w->cols = cols;
-    int rc = fill(w, home, name, parts, n_parts, bias, err);
+    int rc = wmat_fill(w, home, name, parts, n_parts, bias, err);
     if (rc) {
         wmat_free(w);
         return rc;

@@ -150,7 +150,7 @@ static sensor *slot(sensor *table, size_t cap, const char *name)
     return &table[i];
 }
 
-static int grow(feed *d, shoal_err *err)
+static int feed_grow(feed *d, shoal_err *err)
 {
     size_t cap = d->cap ? d->cap * 2 : 64;
     sensor *table = calloc(cap, sizeof *table);
@@ -165,7 +165,7 @@ static int grow(feed *d, shoal_err *err)
 
 static int find_sensor(feed *d, const char *name, sensor **ret, shoal_err *err)
 {
-    int rc = 2 * d->n_sensors >= d->cap ? grow(d, err) : 0;
+    int rc = 2 * d->n_sensors >= d->cap ? feed_grow(d, err) : 0;
     if (rc != 0) return rc;
     sensor *s = slot(d->sensors, d->cap, name);
     if (!s->name) {

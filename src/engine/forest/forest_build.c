@@ -6,14 +6,14 @@
 enum { NONE = UINT32_MAX };
 enum { BITS_WORDS_MAX = 64 << 20 }; /* a set costs its greatest code, not its size */
 
-static size_t count(const buf *b, size_t size)
+static size_t forest_build_count(const buf *b, size_t size)
 {
     return b->len / size;
 }
 
 int forest_add_bits(forest *f, const uint32_t *words, size_t n, uint32_t *ret_at, shoal_err *err)
 {
-    size_t at = count(&f->bits, sizeof *words);
+    size_t at = forest_build_count(&f->bits, sizeof *words);
     if (n > BITS_WORDS_MAX || at > BITS_WORDS_MAX - n)
         return err_set(err, SHOAL_ELIMIT, "sets of categories need more than %d MB", BITS_WORDS_MAX >> 18);
     *ret_at = (uint32_t)at;
@@ -34,7 +34,7 @@ static int check_split(const forest *f, const forest_node *s, size_t i, shoal_er
         return err_set(err, SHOAL_EFORMAT, "node %zu splits by feature %u of %zu", i, s->feature,
                        f->info.n_features);
     if (s->flags & SPLIT_CATEGORIES) {
-        size_t n = count(&f->bits, sizeof(uint32_t));
+        size_t n = forest_build_count(&f->bits, sizeof(uint32_t));
         if (s->set.at > n || s->set.n_words > n - s->set.at)
             return err_set(err, SHOAL_EFORMAT, "node %zu names categories that are not there", i);
     } else if (isnan(s->threshold)) {
@@ -46,7 +46,8 @@ static int check_split(const forest *f, const forest_node *s, size_t i, shoal_er
 /* Append node i; *ret is how a parent names it. */
 static int emit(forest *f, const forest_draft *d, size_t i, uint32_t *ret, shoal_err *err)
 {
-    size_t at = d->leaf ? count(&f->leaves, sizeof(double)) : count(&f->nodes, sizeof(forest_node));
+    size_t at = d->leaf ? forest_build_count(&f->leaves, sizeof(double))
+                        : forest_build_count(&f->nodes, sizeof(forest_node));
     if (at >= FOREST_LEAF) return err_set(err, SHOAL_ELIMIT, "more than %u nodes", FOREST_LEAF);
     if (d->leaf && !isfinite(d->value)) return err_set(err, SHOAL_EFORMAT, "leaf %zu has no finite value", i);
     if (!d->leaf && (d->split.flags & (SPLIT_CATEGORIES | SPLIT_ZERO_NAN))) f->odd_splits = true;
@@ -59,8 +60,8 @@ static int emit(forest *f, const forest_draft *d, size_t i, uint32_t *ret, shoal
 }
 
 /* Put child `c` of node i on the list of those to emit. */
-static int push(forest_draft *d, size_t n, size_t i, uint32_t c, uint32_t side, uint32_t at, uint32_t *top,
-                shoal_err *err)
+static int forest_build_push(forest_draft *d, size_t n, size_t i, uint32_t c, uint32_t side, uint32_t at,
+                             uint32_t *top, shoal_err *err)
 {
     if (c >= n)
         return err_set(err, SHOAL_EFORMAT, "node %zu has a child %u outside its tree of %zu", i, c, n);
@@ -92,8 +93,8 @@ int forest_add_tree(forest *f, forest_draft *d, size_t n, size_t output, double 
         else
             ((forest_node *)(void *)f->nodes.data)[d[i].parent].child[d[i].side] = at;
         if (d[i].leaf) continue;
-        rc = push(d, n, i, d[i].right, 1, at, &top, err);
-        if (rc == 0) rc = push(d, n, i, d[i].left, 0, at, &top, err);
+        rc = forest_build_push(d, n, i, d[i].right, 1, at, &top, err);
+        if (rc == 0) rc = forest_build_push(d, n, i, d[i].left, 0, at, &top, err);
         if (rc != 0) return rc;
     }
     return buf_append(&f->trees, &t, sizeof t) != 0 ? err_nomem(err) : 0;

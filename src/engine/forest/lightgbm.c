@@ -213,7 +213,7 @@ static int read_objective(reader *r)
     return err_set(r->err, SHOAL_EUNSUPPORTED, "the objective \"%.60s\" is not known", name);
 }
 
-static int read_head(reader *r)
+static int lightgbm_read_head(reader *r)
 {
     forest *f = r->f;
     span line, value;
@@ -403,7 +403,7 @@ int forest_read_lightgbm(forest *f, const char *text, size_t n, shoal_err *err)
 {
     reader r = {.f = f, .at = text, .end = text + n, .err = err};
     span line, value;
-    int rc = read_head(&r);
+    int rc = lightgbm_read_head(&r);
     while (rc == 0 && next_line(&r, &line) && line_has(line, "Tree", &value)) {
         tree_lines t = {0};
         tree_span(&r, &t);

@@ -40,7 +40,7 @@ static int open_folder(scorer *s, const char *folder, shoal_err *err)
 }
 
 /* Is `name` the file that a config.json names, packed or not? */
-static bool is_named(const char *name, const char *file)
+static bool scorer_is_named(const char *name, const char *file)
 {
     size_t n = file ? strlen(file) : 0;
     return n > 0 && strncmp(name, file, n) == 0 && (!name[n] || strcmp(name + n, ".gz") == 0);
@@ -60,7 +60,7 @@ static int open_file(scorer *s, const char *path, shoal_err *err)
     rc = read_config(&spec, folder, &ignored); /* it may be another program's: then the model stands alone */
     free(folder);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    bool ours = rc == 0 && spec && (is_named(name, spec->file) || is_named(name, spec->also));
+    bool ours = rc == 0 && spec && (scorer_is_named(name, spec->file) || scorer_is_named(name, spec->also));
     if (ours)
         s->spec = spec;
     else if (rc == 0)

@@ -115,7 +115,7 @@ static bool grow_sorted(sorted *b, size_t most)
 }
 
 /* Room for one row more, so that taking it cannot fail. */
-static bool make_room(series *s)
+static bool series_make_room(series *s)
 {
     const series_spec *spec = s->spec;
     size_t full = spec->window + spec->baseline;
@@ -138,7 +138,7 @@ static double *row_at(series *s, size_t i)
 
 /* The row that leaves the window enters the baseline, and the oldest, in whose place the new one goes,
  * leaves. */
-static void take(series *s, const double *row)
+static void series_take(series *s, const double *row)
 {
     const series_spec *spec = s->spec;
     size_t t = s->count++, n = spec->n_channels;
@@ -173,8 +173,8 @@ static void normalise(series *s, size_t channel, float *z)
 
 int series_push(series *s, const double *row, float *z, shoal_err *err)
 {
-    if (!make_room(s)) return err_nomem(err);
-    take(s, row);
+    if (!series_make_room(s)) return err_nomem(err);
+    series_take(s, row);
     if (!window_due(s)) return 0;
     for (size_t c = 0; c < s->spec->n_channels; c++) normalise(s, c, z);
     return 1;

@@ -83,7 +83,7 @@ static int param(const json_t *o, const char *key, uint64_t max, size_t *ret, sh
 }
 
 /* The array `key` of n elements, NULL with the reason in err. */
-static const json_t *list(const json_t *o, const char *key, size_t n, shoal_err *err)
+static const json_t *xgboost_list(const json_t *o, const char *key, size_t n, shoal_err *err)
 {
     const json_t *v = json_object_get(o, key);
     if (json_is_array(v) && json_array_size(v) == n) return v;
@@ -288,13 +288,14 @@ static int read_tree(forest *f, const json_t *t, size_t output, double weight, s
         return err_set(
             err, SHOAL_EUNSUPPORTED,
             "its leaves are vectors (multi_strategy=multi_output_tree); train with one_output_per_tree");
-    node_lists l = {.left = list(t, "left_children", n, err),
-                    .right = list(t, "right_children", n, err),
-                    .feature = list(t, "split_indices", n, err),
-                    .condition = list(t, "split_conditions", n, err),
-                    .default_left = list(t, "default_left", n, err)};
+    node_lists l = {.left = xgboost_list(t, "left_children", n, err),
+                    .right = xgboost_list(t, "right_children", n, err),
+                    .feature = xgboost_list(t, "split_indices", n, err),
+                    .condition = xgboost_list(t, "split_conditions", n, err),
+                    .default_left = xgboost_list(t, "default_left", n, err)};
     if (!l.left || !l.right || !l.feature || !l.condition || !l.default_left) return SHOAL_EFORMAT;
-    if (json_object_get(t, "split_type") && !(l.type = list(t, "split_type", n, err))) return SHOAL_EFORMAT;
+    if (json_object_get(t, "split_type") && !(l.type = xgboost_list(t, "split_type", n, err)))
+        return SHOAL_EFORMAT;
     forest_draft *d = calloc(n + 1, sizeof *d);
     if (!d) return err_nomem(err);
     for (size_t i = 0; rc == 0 && i < n; i++) rc = read_node(&l, i, &d[i], err);
@@ -309,7 +310,7 @@ static int read_trees(forest *f, const json_t *model, const json_t *weights, sho
 {
     const json_t *trees = json_object_get(model, "trees");
     size_t n = json_array_size(trees);
-    const json_t *outputs = list(model, "tree_info", n, err);
+    const json_t *outputs = xgboost_list(model, "tree_info", n, err);
     if (!json_is_array(trees) || !outputs)
         return err_set(err, SHOAL_EFORMAT, "\"trees\" and \"tree_info\" do not fit");
     if (weights && (!json_is_array(weights) || json_array_size(weights) > n))
@@ -330,7 +331,7 @@ static int read_trees(forest *f, const json_t *model, const json_t *weights, sho
 static int read_linear(forest *f, const json_t *model, shoal_err *err)
 {
     size_t n = (f->info.n_features + 1) * f->info.n_outputs;
-    const json_t *weights = list(model, "weights", n, err);
+    const json_t *weights = xgboost_list(model, "weights", n, err);
     if (!weights) return SHOAL_EFORMAT;
     f->linear = arena_alloc(f->mem, n * sizeof *f->linear);
     if (!f->linear) return err_nomem(err);

@@ -247,7 +247,7 @@ static bool look_ahead(nfa *a, int begin)
 }
 
 /* Compile, drop dead ends, and see that there is something to say. */
-static int prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
+static int grammar_prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
 {
     int start = NFA_DEAD, rc = compile(g->a, spec, &start, err);
     if (rc) return rc;
@@ -277,7 +277,7 @@ int grammar_new(grammar **ret, const grammar_vocab *v, const grammar_spec *spec,
     g->n_left = g->text_max = SIZE_MAX;
     g->a = nfa_new();
     g->path = calloc(v->max_depth + 1, sizeof *g->path);
-    int rc = g->a && g->path ? prepare(g, spec, err) : err_nomem(err);
+    int rc = g->a && g->path ? grammar_prepare(g, spec, err) : err_nomem(err);
     if (rc != 0 && g->a && nfa_lacks_memory(g->a)) rc = err_nomem(err); /* not what else it looks like */
     if (rc == 0)
         *ret = g;
@@ -325,7 +325,7 @@ static void allow_subtree(const grammar_vocab *v, uint32_t i, uint64_t *bits)
 }
 
 /* Subtrees of characters that a string has room for need no walk, which spares most of the vocabulary there. */
-static bool has_room(nfa *a, int config, const trie_node *node)
+static bool grammar_has_room(nfa *a, int config, const trie_node *node)
 {
     for (nfa_run_kind kind = 0; kind < NFA_RUN_KINDS; kind++)
         if (node->run[kind] && nfa_run(a, config, kind) >= node->run[kind]) return true;
@@ -340,7 +340,7 @@ static void walk_trie(const grammar *g, uint64_t *bits)
         const trie_node *node = &v->nodes[i];
         int from = g->path[node->depth - 1];
         progress_add(16);
-        if (has_room(g->a, from, node)) {
+        if (grammar_has_room(g->a, from, node)) {
             allow_subtree(v, i, bits);
             i = node->skip;
             continue;
@@ -380,7 +380,7 @@ static const uint64_t *allowed_tokens(grammar *g)
 
 /* ---- trouble ---------------------------------------------------------------------------------- */
 
-static bool refuse(grammar *g, nfa_trouble why)
+static bool grammar_refuse(grammar *g, nfa_trouble why)
 {
     if (g->err.code) return false;
     switch (why) {
@@ -416,7 +416,7 @@ static const uint64_t *paid_tokens(grammar *g)
     g->purse -= most - nfa_left(g->a);
     nfa_trouble why = nfa_stopped(g->a) ? nfa_stopped(g->a) : nfa_cut(g->a, g->config);
     if (why || !bits) {
-        refuse(g, why ? why : NFA_NOMEM);
+        grammar_refuse(g, why ? why : NFA_NOMEM);
         return NULL;
     }
     return bits;
@@ -446,7 +446,8 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
     const uint64_t *bits = paid_tokens(g);
     if (!bits) return false;
     bool may_end = grammar_complete(g);
-    if (!(may_end && n_eos > 0) && !any_allowed(bits, g->v->n_vocab, n_vocab)) return refuse(g, NFA_FINE);
+    if (!(may_end && n_eos > 0) && !any_allowed(bits, g->v->n_vocab, n_vocab))
+        return grammar_refuse(g, NFA_FINE);
     float ends[EOS_MAX];
     if (n_eos > EOS_MAX) n_eos = EOS_MAX;
     for (size_t i = 0; i < n_eos; i++)
@@ -490,7 +491,7 @@ bool grammar_replay(grammar *g, int32_t id)
     if (nfa_is_full(g->a)) g->config = nfa_forget(g->a, g->config);
     bool fits = g->config != NFA_DEAD && grammar_accept(g, id);
     g->purse -= most - nfa_left(g->a);
-    return nfa_stopped(g->a) ? refuse(g, nfa_stopped(g->a)) : fits;
+    return nfa_stopped(g->a) ? grammar_refuse(g, nfa_stopped(g->a)) : fits;
 }
 
 bool grammar_complete(const grammar *g)

@@ -28,7 +28,7 @@ typedef struct maker {
     int rc;
 } maker;
 
-static tail make(maker *m, int i, tail t);
+static tail grammar_ahead_make(maker *m, int i, tail t);
 
 static bool works(maker *m, uint64_t work)
 {
@@ -39,7 +39,7 @@ static bool works(maker *m, uint64_t work)
 
 /* ---- sets ---------------------------------------------------------------------------------------- */
 
-static const dfa *keep(maker *m, int rc, dfa *d)
+static const dfa *grammar_ahead_keep(maker *m, int rc, dfa *d)
 {
     if (rc == 0 && buf_append(&m->made, &d, sizeof d) != 0) {
         dfa_free(d);
@@ -54,7 +54,7 @@ static const dfa *determined(maker *m, fsm *f)
     dfa *d = NULL;
     int rc = m->rc ? m->rc : f ? fsm_determine(&d, f, m->work, m->err) : err_nomem(m->err);
     fsm_free(f);
-    return keep(m, rc, d);
+    return grammar_ahead_keep(m, rc, d);
 }
 
 static const dfa *combined(maker *m, const dfa *a, const dfa *b, dfa_op op)
@@ -62,7 +62,7 @@ static const dfa *combined(maker *m, const dfa *a, const dfa *b, dfa_op op)
     dfa *d = NULL;
     if (m->rc) return NULL;
     int rc = dfa_combine(&d, a, b, op, m->work, m->err);
-    return keep(m, rc, d);
+    return grammar_ahead_keep(m, rc, d);
 }
 
 static bool has_empty(const dfa *d)
@@ -136,7 +136,7 @@ static tail make_plain(maker *m, int i, tail t)
 
 static tail make_or(maker *m, node n, tail t)
 {
-    tail a = make(m, n.a, t), b = make(m, n.b, t);
+    tail a = grammar_ahead_make(m, n.a, t), b = grammar_ahead_make(m, n.b, t);
     tail out = a;
     for (int k = 0; k < PLACES && m->rc == 0; k++) {
         bool again = k > 0 && a.of[k] == a.of[k - 1] && b.of[k] == b.of[k - 1];
@@ -157,7 +157,7 @@ static tail make_repeat(maker *m, node n, tail t)
         return t;
     }
     for (int k = n.max; k > 0 && m->rc == 0; k--) { /* the last first: it is before t */
-        out = make(m, n.a, out);
+        out = grammar_ahead_make(m, n.a, out);
         for (int p = 0; k > n.min && p < PLACES && m->rc == 0; p++) out.of[p] = either(m, out.of[p], t.of[p]);
     }
     return out;
@@ -165,7 +165,7 @@ static tail make_repeat(maker *m, node n, tail t)
 
 static tail make_ahead(maker *m, node n, tail t)
 {
-    tail wanted = make(m, n.a, (tail){{m->all, m->all, m->all}}), out = t;
+    tail wanted = grammar_ahead_make(m, n.a, (tail){{m->all, m->all, m->all}}), out = t;
     for (int k = 0; k < PLACES && m->rc == 0; k++) {
         bool again = k > 0 && t.of[k] == t.of[k - 1] && wanted.of[k] == wanted.of[k - 1];
         out.of[k] = again ? out.of[k - 1]
@@ -184,7 +184,7 @@ static tail make_edge(maker *m, node n, tail t)
     return t;
 }
 
-static tail make(maker *m, int i, tail t)
+static tail grammar_ahead_make(maker *m, int i, tail t)
 {
     node n = pattern_node(m->r, i);
     if (!works(m, STEP_WORK)) return t;
@@ -194,7 +194,7 @@ static tail make(maker *m, int i, tail t)
     case N_END:
         for (int k = 0; k < PLACES; k++) t.of[k] = has_empty(t.of[k]) ? m->empty : m->none;
         return t;
-    case N_THEN: return make(m, n.a, make(m, n.b, t));
+    case N_THEN: return grammar_ahead_make(m, n.a, grammar_ahead_make(m, n.b, t));
     case N_OR: return make_or(m, n, t);
     case N_REPEAT: return make_repeat(m, n, t);
     case N_AHEAD:
@@ -236,7 +236,7 @@ static const dfa *of_characters(maker *m, bool first, bool word)
     return determined(m, f);
 }
 
-static void prepare(maker *m)
+static void grammar_ahead_prepare(maker *m)
 {
     fsm *f = fsm_new();
     if (f) fsm_accept(f, 0);
@@ -244,7 +244,7 @@ static void prepare(maker *m)
     m->none = m->rc ? NULL : combined(m, m->empty, m->empty, DFA_MINUS);
     dfa *all = NULL;
     int rc = m->rc ? m->rc : dfa_length(&all, 0, -1, m->work, m->err);
-    m->all = keep(m, rc, all);
+    m->all = grammar_ahead_keep(m, rc, all);
     m->ends[AFTER_WORD] = m->rc ? NULL : of_characters(m, false, true);
     m->ends[AFTER_OTHER] = m->rc ? NULL : of_characters(m, false, false);
     m->begins_word = m->rc ? NULL : of_characters(m, true, true);
@@ -260,8 +260,8 @@ static const dfa *searched(maker *m, tail t)
 int ahead_compile(dfa **ret, const regex *r, int root, uint64_t *work, shoal_err *err)
 {
     maker m = {.r = r, .work = work, .err = err};
-    prepare(&m);
-    tail t = m.rc ? (tail){{NULL}} : make(&m, root, (tail){{m.all, m.all, m.all}});
+    grammar_ahead_prepare(&m);
+    tail t = m.rc ? (tail){{NULL}} : grammar_ahead_make(&m, root, (tail){{m.all, m.all, m.all}});
     const dfa *found = m.rc ? NULL : searched(&m, t);
     for (size_t i = 0; i < m.made.len / sizeof(dfa *); i++) {
         dfa *d = ((dfa **)(void *)m.made.data)[i];

@@ -120,7 +120,7 @@ static bool braces(const args *x)
     return x->syntax->form == CALL_BRACES;
 }
 
-static int refuse(const args *x, const char *name, const char *why)
+static int grammar_args_refuse(const args *x, const char *name, const char *why)
 {
     return err_set(x->err, SHOAL_EUNSUPPORTED, "%s/properties/%s: %s", x->what, name, why);
 }
@@ -224,7 +224,7 @@ static int enum_rule(args *x, const char *name, const json_t *values, int *ret)
     json_array_foreach(values, i, v)
     {
         const char *s = json_string_value(v);
-        if (!s || strstr(s, marker)) return refuse(x, name, "its \"enum\" is not of texts");
+        if (!s || strstr(s, marker)) return grammar_args_refuse(x, name, "its \"enum\" is not of texts");
         int at = nfa_literal(x->a, open, s, json_string_length(v));
         nfa_epsilon(x->a, written(x->a, at, marker), end);
     }
@@ -240,10 +240,11 @@ static int braces_rule(args *x, const char *name, const json_t *schema, int *ret
     const json_t *values = json_object_get(schema, "enum");
     const char *type = json_string_value(json_object_get(schema, "type"));
     if (json_object_size(schema) == 0) return any_rule(x, ret);
-    if (!type) return refuse(x, name, "this model's syntax of calls needs a \"type\"");
+    if (!type) return grammar_args_refuse(x, name, "this model's syntax of calls needs a \"type\"");
     if (strcmp(type, "string") == 0) {
         if (!only_has(schema, TEXT))
-            return refuse(x, name, "its conditions cannot be held in this model's syntax of calls");
+            return grammar_args_refuse(x, name,
+                                       "its conditions cannot be held in this model's syntax of calls");
         if (values) return enum_rule(x, name, values, ret);
         *ret = text_rule(x);
         return 0;
@@ -251,8 +252,8 @@ static int braces_rule(args *x, const char *name, const json_t *schema, int *ret
     if (strcmp(type, "object") == 0 || strcmp(type, "array") == 0)
         return only_has(schema, (const char *const[]){"type", "description", "title", NULL})
                    ? any_rule(x, ret)
-                   : refuse(x, name,
-                            "what it holds cannot be held to a schema in this model's syntax of calls");
+                   : grammar_args_refuse(
+                         x, name, "what it holds cannot be held to a schema in this model's syntax of calls");
     return json_rule(x, schema, ret);
 }
 
@@ -305,7 +306,8 @@ static int one_property(args *x, const char *name, const json_t *schema, const j
 {
     int rule = NFA_DEAD, next_none = nfa_state(x->a), next_some = nfa_state(x->a);
     const char *colon = braces(x) ? ":" : "=", *comma = braces(x) ? "," : ", ";
-    if (!is_word(name)) return refuse(x, name, "no name that this model's syntax of calls could write");
+    if (!is_word(name))
+        return grammar_args_refuse(x, name, "no name that this model's syntax of calls could write");
     int rc = value_rule(x, name, schema, root, &rule);
     if (rc != 0) return rc;
     nfa_call_to(x->a, literal(x, literal(x, *none, name), colon), rule, next_some);
@@ -407,7 +409,7 @@ static int tagged_enum(args *x, const char *name, const json_t *values, int at, 
     json_array_foreach(values, i, v)
     {
         const char *s = json_string_value(v);
-        if (!s || strstr(s, end)) return refuse(x, name, "its \"enum\" is not of texts");
+        if (!s || strstr(s, end)) return grammar_args_refuse(x, name, "its \"enum\" is not of texts");
         int value = nfa_literal(x->a, open, s, json_string_length(v));
         nfa_epsilon(x->a, written(x->a, written(x->a, value, t->wrap), end), to);
     }
@@ -509,7 +511,7 @@ static int tagged_value(args *x, const char *name, const json_t *schema, const j
     const json_t *values = json_object_get(schema, "enum"), *one = json_object_get(schema, "const");
     end_of_value(x, name, end, sizeof end);
     if (strlen(end) > MARKER_MAX)
-        return refuse(x, name, "its name is too long for this model's syntax of calls");
+        return grammar_args_refuse(x, name, "its name is too long for this model's syntax of calls");
     if (!may_be_text(schema)) return tagged_json(x, schema, root, at, end, ret);
     if (values && only_has(schema, ENUM)) return tagged_enum(x, name, values, at, end, ret);
     if (one && only_has(schema, ENUM)) {
@@ -521,7 +523,7 @@ static int tagged_value(args *x, const char *name, const json_t *schema, const j
     if (!takes_any_text(schema) && is_plain_text(schema)) return tagged_facts(x, schema, at, end, ret);
     if (!takes_any_text(schema) && json_object_size(schema) > 0 && !json_is_true(schema) &&
         !(is_annotation_only(schema) && !json_object_get(schema, "type")))
-        return refuse(x, name, "its conditions cannot be held in this model's syntax of calls");
+        return grammar_args_refuse(x, name, "its conditions cannot be held in this model's syntax of calls");
     *ret = tagged_text(x, at, end);
     return 0;
 }
@@ -531,7 +533,7 @@ static int tagged_property(args *x, const char *name, const json_t *schema, cons
     const toolcall_tags *t = &x->syntax->tags;
     int next = nfa_state(x->a), end = NFA_DEAD;
     if (strpbrk(name, "<>\"\n") || strlen(name) > NAME_MAX_BYTES || !*name)
-        return refuse(x, name, "no name that this model's syntax of calls could write");
+        return grammar_args_refuse(x, name, "no name that this model's syntax of calls could write");
     int value = written(x->a, literal(x, written(x->a, *at, t->key), name), t->key_end);
     int rc = tagged_value(x, name, schema, root, value, &end);
     if (rc != 0) return rc;

@@ -128,7 +128,7 @@ static bool has_slack(const budget *b, const way *w)
 }
 
 /* The reply can be brought to its end from `to`, behind a token: with room to spare, or it is nearer to it by then. */
-static bool fits(budget *b, int to, unsigned distance)
+static bool grammar_budget_fits(budget *b, int to, unsigned distance)
 {
     way w = way_to_end(b, to);
     if (!b->is_long && has_slack(b, &w)) return true;
@@ -183,7 +183,8 @@ static void forbid_what_does_not_fit(budget *b, unsigned distance)
         g->path[node->depth] = to;
         for (uint32_t k = 0; k < node->n_tokens && to != NFA_DEAD; k++) {
             int32_t id = v->tokens[node->first_token + k];
-            if (is_allowed(b, id) && (all || is_more(v, id)) && !fits(b, to, distance)) forbid(b, id);
+            if (is_allowed(b, id) && (all || is_more(v, id)) && !grammar_budget_fits(b, to, distance))
+                forbid(b, id);
         }
         i = to == NFA_DEAD ? node->skip : i + 1;
     }

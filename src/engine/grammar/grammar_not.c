@@ -26,7 +26,7 @@ struct made_schema {
 
 static json_t *negate(schema_ctx *c, const json_t *schema, int depth);
 
-static json_t *fail(schema_ctx *c)
+static json_t *grammar_not_fail(schema_ctx *c)
 {
     if (c->rc == 0) c->rc = err_nomem(c->err);
     return NULL;
@@ -36,13 +36,13 @@ static json_t *mark(schema_ctx *c, json_t *o)
 {
     if (o && json_object_set_new(o, SCHEMA_MADE, json_true()) == 0) return o;
     json_decref(o);
-    return fail(c);
+    return grammar_not_fail(c);
 }
 
 /* Takes one, which may be NULL, as may the list: then c->rc is set. */
-static void push(schema_ctx *c, json_t *list, json_t *one)
+static void grammar_not_push(schema_ctx *c, json_t *list, json_t *one)
 {
-    if (json_array_append_new(list, one) != 0) fail(c);
+    if (json_array_append_new(list, one) != 0) grammar_not_fail(c);
 }
 
 /* {key: value}; takes value. */
@@ -51,7 +51,7 @@ static json_t *with(schema_ctx *c, const char *key, json_t *value)
     json_t *o = json_object();
     if (json_object_set_new(o, key, value) != 0) {
         json_decref(o);
-        return fail(c);
+        return grammar_not_fail(c);
     }
     return mark(c, o);
 }
@@ -62,7 +62,7 @@ static json_t *of_type(schema_ctx *c, const char *type, const char *key, json_t 
     json_t *o = with(c, key, value);
     if (o && json_object_set_new(o, "type", json_string(type)) != 0) {
         json_decref(o);
-        return fail(c);
+        return grammar_not_fail(c);
     }
     return o;
 }
@@ -72,7 +72,7 @@ static json_t *with_property(schema_ctx *c, const char *name, json_t *schema)
     json_t *properties = json_object();
     if (json_object_set_new(properties, name, schema) != 0) {
         json_decref(properties);
-        return fail(c);
+        return grammar_not_fail(c);
     }
     return of_type(c, "object", "properties", properties);
 }
@@ -92,10 +92,10 @@ static json_t *all_but(schema_ctx *c, const bool *some)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < N_TYPES; i++)
-        if (!some[i]) push(c, list, json_string(TYPES[i]));
+        if (!some[i]) grammar_not_push(c, list, json_string(TYPES[i]));
     if (list && json_array_size(list) > 0) return with(c, "type", list);
     json_decref(list);
-    return list ? json_false() : fail(c);
+    return list ? json_false() : grammar_not_fail(c);
 }
 
 static void mark_type(bool *some, const char *name)
@@ -131,7 +131,7 @@ static json_t *taken_text(schema_ctx *c, buf *text)
 {
     json_t *s = text->failed ? NULL : json_stringn(text->data, text->len);
     buf_done(text);
-    return s ? s : fail(c);
+    return s ? s : grammar_not_fail(c);
 }
 
 /* Texts that are none of the list's. */
@@ -163,7 +163,7 @@ static json_t *numbers_between(schema_ctx *c, const json_t *lo, const json_t *hi
         of_type(c, "number", lo ? "exclusiveMinimum" : "exclusiveMaximum", json_deep_copy(lo ? lo : hi));
     if (o && lo && hi && json_object_set_new(o, "exclusiveMaximum", json_deep_copy(hi)) != 0) {
         json_decref(o);
-        return fail(c);
+        return grammar_not_fail(c);
     }
     return o;
 }
@@ -180,7 +180,7 @@ static bool other_numbers(schema_ctx *c, const json_t *list, json_t *ret)
     }
     qsort(sorted, n, sizeof *sorted, compare_numbers);
     for (size_t k = 0; k <= n && c->rc == 0; k++)
-        push(c, ret, numbers_between(c, k > 0 ? sorted[k - 1] : NULL, k < n ? sorted[k] : NULL));
+        grammar_not_push(c, ret, numbers_between(c, k > 0 ? sorted[k - 1] : NULL, k < n ? sorted[k] : NULL));
     return true;
 }
 
@@ -204,12 +204,12 @@ static json_t *negate_values(schema_ctx *c, const json_t *list)
                                                : "object");
     }
     json_t *any = json_array();
-    push(c, any, all_but(c, some));
-    if (is_true != is_false) push(c, any, with(c, "const", json_boolean(is_false)));
+    grammar_not_push(c, any, all_but(c, some));
+    if (is_true != is_false) grammar_not_push(c, any, with(c, "const", json_boolean(is_false)));
     if (some[2]) is_known &= other_numbers(c, list, any);
-    if (some[3]) push(c, any, other_texts(c, list));
-    if (some[4]) push(c, any, of_type(c, "array", "minItems", json_integer(1)));
-    if (some[5]) push(c, any, of_type(c, "object", "minProperties", json_integer(1)));
+    if (some[3]) grammar_not_push(c, any, other_texts(c, list));
+    if (some[4]) grammar_not_push(c, any, of_type(c, "array", "minItems", json_integer(1)));
+    if (some[5]) grammar_not_push(c, any, of_type(c, "object", "minProperties", json_integer(1)));
     if (c->rc == 0 && is_known) return with(c, "anyOf", any);
     json_decref(any);
     return NULL;
@@ -217,7 +217,7 @@ static json_t *negate_values(schema_ctx *c, const json_t *list)
 
 static json_t *negate_const(schema_ctx *c, const json_t *value)
 {
-    json_t *list = json_pack("[O]", value), *out = list ? negate_values(c, list) : fail(c);
+    json_t *list = json_pack("[O]", value), *out = list ? negate_values(c, list) : grammar_not_fail(c);
     json_decref(list);
     return out;
 }
@@ -227,25 +227,25 @@ static json_t *negate_const(schema_ctx *c, const json_t *value)
 /* Each adds what fails the keyword to `any`; false where that cannot be said. */
 typedef bool negate_fn(schema_ctx *c, const json_t *v, json_t *any, int depth);
 
-static bool add(schema_ctx *c, json_t *any, json_t *one)
+static bool grammar_not_add(schema_ctx *c, json_t *any, json_t *one)
 {
-    if (one) push(c, any, one);
+    if (one) grammar_not_push(c, any, one);
     return one != NULL;
 }
 
 static bool not_type(schema_ctx *c, const json_t *v, json_t *any, int depth)
 {
-    return add(c, any, negate_type(c, v));
+    return grammar_not_add(c, any, negate_type(c, v));
 }
 
 static bool not_const(schema_ctx *c, const json_t *v, json_t *any, int depth)
 {
-    return add(c, any, negate_const(c, v));
+    return grammar_not_add(c, any, negate_const(c, v));
 }
 
 static bool not_enum(schema_ctx *c, const json_t *v, json_t *any, int depth)
 {
-    return json_is_array(v) && add(c, any, negate_values(c, v));
+    return json_is_array(v) && grammar_not_add(c, any, negate_values(c, v));
 }
 
 static bool not_required(schema_ctx *c, const json_t *v, json_t *any, int depth)
@@ -254,7 +254,8 @@ static bool not_required(schema_ctx *c, const json_t *v, json_t *any, int depth)
     const json_t *name;
     json_array_foreach(v, i, name)
     {
-        if (!json_is_string(name) || !add(c, any, without(c, json_string_value(name)))) return false;
+        if (!json_is_string(name) || !grammar_not_add(c, any, without(c, json_string_value(name))))
+            return false;
     }
     return json_is_array(v);
 }
@@ -266,8 +267,8 @@ static bool not_properties(schema_ctx *c, const json_t *v, json_t *any, int dept
     json_object_foreach((json_t *)v, name, one)
     {
         json_t *other = negate(c, one, depth + 1), *o = other ? with_property(c, name, other) : NULL;
-        if (o && json_object_set_new(o, "required", json_pack("[s]", name)) != 0) fail(c);
-        if (!add(c, any, o)) return false;
+        if (o && json_object_set_new(o, "required", json_pack("[s]", name)) != 0) grammar_not_fail(c);
+        if (!grammar_not_add(c, any, o)) return false;
     }
     return json_is_object(v);
 }
@@ -275,7 +276,7 @@ static bool not_properties(schema_ctx *c, const json_t *v, json_t *any, int dept
 static bool not_contains(schema_ctx *c, const json_t *v, json_t *any, int depth)
 {
     json_t *other = negate(c, v, depth + 1);
-    return other && add(c, any, of_type(c, "array", "items", other));
+    return other && grammar_not_add(c, any, of_type(c, "array", "items", other));
 }
 
 static bool not_pattern(schema_ctx *c, const json_t *v, json_t *any, int depth)
@@ -285,7 +286,7 @@ static bool not_pattern(schema_ctx *c, const json_t *v, json_t *any, int depth)
     buf_puts(&pattern, "^(?![\\s\\S]*(?:");
     buf_append(&pattern, json_string_value(v), json_string_length(v));
     buf_puts(&pattern, "))");
-    return add(c, any, of_type(c, "string", "pattern", taken_text(c, &pattern)));
+    return grammar_not_add(c, any, of_type(c, "string", "pattern", taken_text(c, &pattern)));
 }
 
 static bool not_all(schema_ctx *c, const json_t *v, json_t *any, int depth)
@@ -294,7 +295,7 @@ static bool not_all(schema_ctx *c, const json_t *v, json_t *any, int depth)
     const json_t *one;
     json_array_foreach(v, i, one)
     {
-        if (!add(c, any, negate(c, one, depth + 1))) return false;
+        if (!grammar_not_add(c, any, negate(c, one, depth + 1))) return false;
     }
     return json_is_array(v);
 }
@@ -302,7 +303,7 @@ static bool not_all(schema_ctx *c, const json_t *v, json_t *any, int depth)
 static bool not_any(schema_ctx *c, const json_t *v, json_t *any, int depth)
 {
     json_t *all = json_array();
-    if (not_all(c, v, all, depth)) return add(c, any, with(c, "allOf", all));
+    if (not_all(c, v, all, depth)) return grammar_not_add(c, any, with(c, "allOf", all));
     json_decref(all);
     return false;
 }
@@ -314,12 +315,12 @@ static bool not_one(schema_ctx *c, const json_t *v, json_t *any, int depth)
 
 static bool not_not(schema_ctx *c, const json_t *v, json_t *any, int depth)
 {
-    return add(c, any, json_incref((json_t *)v));
+    return grammar_not_add(c, any, json_incref((json_t *)v));
 }
 
 static bool not_reference(schema_ctx *c, const json_t *to, json_t *any, int depth)
 {
-    return add(c, any, negate(c, to, depth + 1));
+    return grammar_not_add(c, any, negate(c, to, depth + 1));
 }
 
 /* A bound that the value is on the other side of. */
@@ -348,7 +349,7 @@ static bool not_bound(schema_ctx *c, const char *key, const json_t *v, json_t *a
     if (BOUNDS[i].step < 0 && bound < 0) return true; /* nothing is below */
     json_t *other = BOUNDS[i].step ? json_integer((json_int_t)(*ret_known ? bound : 0)) : json_deep_copy(v);
     if (*ret_known)
-        push(c, any, of_type(c, BOUNDS[i].type, BOUNDS[i].other, other));
+        grammar_not_push(c, any, of_type(c, BOUNDS[i].type, BOUNDS[i].other, other));
     else
         json_decref(other);
     return true;
@@ -431,7 +432,7 @@ static json_t *negate(schema_ctx *c, const json_t *schema, int depth)
     if (c->rc == 0 && json_array_size(any) > 0) return with(c, "anyOf", any);
     bool is_never = any && c->rc == 0; /* nothing fails it */
     json_decref(any);
-    return is_never ? json_false() : fail(c);
+    return is_never ? json_false() : grammar_not_fail(c);
 }
 
 /* ---- conditions ------------------------------------------------------------------------------- */
@@ -439,16 +440,16 @@ static json_t *negate(schema_ctx *c, const json_t *schema, int depth)
 static json_t *both(schema_ctx *c, json_t *a, const json_t *b)
 {
     json_t *list = json_array();
-    push(c, list, a);
-    if (b) push(c, list, json_incref((json_t *)b));
+    grammar_not_push(c, list, a);
+    if (b) grammar_not_push(c, list, json_incref((json_t *)b));
     return with(c, "allOf", list);
 }
 
 static json_t *either(schema_ctx *c, json_t *a, json_t *b)
 {
     json_t *list = json_array();
-    push(c, list, a);
-    push(c, list, b);
+    grammar_not_push(c, list, a);
+    grammar_not_push(c, list, b);
     return with(c, "anyOf", list);
 }
 
@@ -460,7 +461,7 @@ static void add_condition(schema_ctx *c, const json_t *schema, json_t *all)
     c->negated = schema;
     c->negated_key = "if";
     json_t *not_when = negate(c, when, 0);
-    push(c, all, either(c, both(c, json_incref(when), then), both(c, not_when, otherwise)));
+    grammar_not_push(c, all, either(c, both(c, json_incref(when), then), both(c, not_when, otherwise)));
 }
 
 /* One member of "dependencies": whoever has `name` has these names, too, or satisfies this schema. */
@@ -471,10 +472,10 @@ static void add_dependency(schema_ctx *c, const json_t *schema, const char *key,
     json_t *names = is_list ? json_copy(on) : json_array();
     if (!is_list && !json_is_object(on) && !json_is_boolean(on))
         schema_fail(c, SHOAL_EINVALID, schema, key, "\"%s\" must hold lists of names, or schemas", key);
-    push(c, names, json_string(name));
+    grammar_not_push(c, names, json_string(name));
     json_t *has = of_type(c, "object", "required", names);
     json_t *lacks = either(c, without(c, name), all_but(c, (const bool[N_TYPES]){[5] = true}));
-    push(c, all, either(c, lacks, both(c, has, is_list ? NULL : on)));
+    grammar_not_push(c, all, either(c, lacks, both(c, has, is_list ? NULL : on)));
 }
 
 static void add_dependencies(schema_ctx *c, const json_t *schema, json_t *all)
@@ -496,7 +497,7 @@ static void add_negation(schema_ctx *c, const json_t *schema, json_t *all)
     if (!not || c->rc) return;
     c->negated = schema;
     c->negated_key = "not";
-    push(c, all, negate(c, not, 0));
+    grammar_not_push(c, all, negate(c, not, 0));
 }
 
 static bool has_conditions(const json_t *schema)
@@ -514,7 +515,7 @@ const json_t *schema_conditions(schema_ctx *c, const json_t *schema)
         if (m->from == schema && !m->negates) return m->to;
     struct made_schema *m = arena_alloc(c->memory, sizeof *m);
     json_t *all = json_array();
-    if (!m || !all) fail(c);
+    if (!m || !all) grammar_not_fail(c);
     add_negation(c, schema, all);
     add_condition(c, schema, all);
     add_dependencies(c, schema, all);
@@ -537,7 +538,7 @@ const json_t *schema_negation(schema_ctx *c, const json_t *schema)
         if (m->from == schema && m->negates) return m->to;
     shoal_err why = {0}, *told = c->err;
     struct made_schema *m = arena_alloc(c->memory, sizeof *m);
-    if (!m) fail(c);
+    if (!m) grammar_not_fail(c);
     if (c->rc) return NULL;
     c->err = &why;
     c->negated = schema;

@@ -214,14 +214,15 @@ typedef struct cases {
     size_t n_cases, n_tries;
 } cases;
 
-static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way);
+static void grammar_parts_gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way);
 
 static void gather_all(schema_ctx *c, draft *d, const json_t *schema, const chain *way)
 {
     const json_t *list = json_object_get(schema, "allOf");
     if (list && (!json_is_array(list) || json_array_size(list) == 0))
         schema_fail(c, SHOAL_EINVALID, schema, "allOf", "must be a non-empty array");
-    for (size_t i = 0; i < json_array_size(list); i++) gather(c, d, json_array_get(list, i), way);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        grammar_parts_gather(c, d, json_array_get(list, i), way);
 }
 
 static void gather_choice(schema_ctx *c, draft *d, const json_t *schema, const chain *way, const char *key)
@@ -238,7 +239,7 @@ static void gather_choice(schema_ctx *c, draft *d, const json_t *schema, const c
     d->open[d->n_open++].only = strcmp(key, "oneOf") == 0;
 }
 
-static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way)
+static void grammar_parts_gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way)
 {
     if (c->rc || json_is_true(schema)) return;
     if (schema_admits_nothing(schema)) {
@@ -266,13 +267,13 @@ static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *w
     *here = (chain){.schema = schema, .up = way};
     if (json_object_get(schema, "$ref")) {
         const json_t *to = schema_resolve(c, schema);
-        if (to) gather(c, d, to, here);
+        if (to) grammar_parts_gather(c, d, to, here);
     }
     gather_all(c, d, schema, here);
     gather_choice(c, d, schema, here, "anyOf");
     gather_choice(c, d, schema, here, "oneOf");
     const json_t *conditions = schema_conditions(c, schema);
-    if (conditions) gather(c, d, conditions, here);
+    if (conditions) grammar_parts_gather(c, d, conditions, here);
 }
 
 /* "oneOf" has branch i taken: what might satisfy another must not. Where that cannot be said, the case
@@ -286,7 +287,7 @@ static void exclude_others(cases *k, draft *d, const json_t *list, size_t i, con
         if (other == i || k->are_apart(c, &d->one.parts, schema)) continue;
         const json_t *negation = schema_negation(c, schema);
         if (negation)
-            gather(c, d, negation, way);
+            grammar_parts_gather(c, d, negation, way);
         else
             is_open = true;
     }
@@ -295,7 +296,7 @@ static void exclude_others(cases *k, draft *d, const json_t *list, size_t i, con
     d->one.only[d->one.n_only++].index = i;
 }
 
-static void choose(cases *k, const draft *d, size_t at)
+static void grammar_parts_choose(cases *k, const draft *d, size_t at)
 {
     schema_ctx *c = k->c;
     if (c->rc || d->never) return;
@@ -315,9 +316,9 @@ static void choose(cases *k, const draft *d, size_t at)
         }
         if (!schema_works(c, 200)) return;
         draft next = *d;
-        gather(c, &next, json_array_get(list, i), d->open[at].way);
+        grammar_parts_gather(c, &next, json_array_get(list, i), d->open[at].way);
         if (d->open[at].only && k->are_apart) exclude_others(k, &next, list, i, d->open[at].way);
-        choose(k, &next, at + 1);
+        grammar_parts_choose(k, &next, at + 1);
     }
 }
 
@@ -330,8 +331,8 @@ int parts_exact_cases(schema_ctx *c, const parts *raw, parts_apart_fn are_apart,
 {
     cases k = {.c = c, .raw = raw, .fn = fn, .user = user, .are_apart = are_apart};
     draft d = {0};
-    for (size_t i = 0; i < raw->n && c->rc == 0; i++) gather(c, &d, raw->of[i], NULL);
-    choose(&k, &d, 0);
+    for (size_t i = 0; i < raw->n && c->rc == 0; i++) grammar_parts_gather(c, &d, raw->of[i], NULL);
+    grammar_parts_choose(&k, &d, 0);
     return c->rc;
 }
 

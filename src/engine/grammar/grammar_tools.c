@@ -60,7 +60,8 @@ static int one_tool(nfa *a, const toolcall_syntax *syntax, const json_t *tool, s
 }
 
 /* The name as the syntax writes it: within quotes, or bare, which not every name can be. */
-static int put_name(buf *out, const toolcall_syntax *syntax, const char *name, size_t i, shoal_err *err)
+static int grammar_tools_put_name(buf *out, const toolcall_syntax *syntax, const char *name, size_t i,
+                                  shoal_err *err)
 {
     static const char WORD[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     bool quotes = syntax->form == CALL_JSON || syntax->form == CALL_KEYED;
@@ -90,7 +91,7 @@ static int all_tools(nfa *a, const grammar_spec *spec, const json_t *tools, int 
         if (!name || !*name) return err_set(err, SHOAL_EINVALID, "tools/%zu: a function needs a \"name\"", i);
         if (spec->mode == TOOLS_NAMED && (!spec->tool_name || strcmp(name, spec->tool_name) != 0)) continue;
         buf text = {0};
-        int rc = put_name(&text, syntax_of(spec), name, i, err);
+        int rc = grammar_tools_put_name(&text, syntax_of(spec), name, i, err);
         if (rc == 0)
             rc = one_tool(a, syntax_of(spec), tool, i, nfa_literal(a, names, text.data, text.len), end, err);
         buf_done(&text);

@@ -2,7 +2,7 @@
  * batch.h. Chunks of prefill beside decode steps as in Agrawal et al. 2023 (Sarathi, arXiv:2308.16369). */
 #include "infer/batch.h"
 
-static size_t least(size_t a, size_t b)
+static size_t batch_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -11,7 +11,7 @@ static size_t least(size_t a, size_t b)
 static size_t room(const batch_entry *e, size_t rows_left)
 {
     if (!e->probe) return e->pending;
-    return e->n_quiet > 0 ? least(e->n_quiet, e->pending) : least(rows_left, e->pending);
+    return e->n_quiet > 0 ? batch_least(e->n_quiet, e->pending) : batch_least(rows_left, e->pending);
 }
 
 static bool is_prefill(const batch_entry *e)
@@ -34,8 +34,8 @@ void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits)
         for (size_t k = 0; k < n; k++) {
             batch_entry *e = &entries[(k + limits->turn) % n];
             if (!is_prefill(e) || (e->probe && pass == 1)) continue; /* a probe's rows are counted once */
-            size_t more = least(pass == 0 ? share : budget, room(e, rows_left) - e->n);
-            more = least(more, budget);
+            size_t more = batch_least(pass == 0 ? share : budget, room(e, rows_left) - e->n);
+            more = batch_least(more, budget);
             e->n += more;
             budget -= more;
             if (e->probe && e->n_quiet == 0) rows_left -= more;
@@ -68,7 +68,7 @@ static size_t hurry(const batch_scene *s, double token_ms, size_t n)
 {
     if (s->left_ms <= 0) return n;
     size_t room = tokens_in(s->left_ms / LEFT_PART, token_ms);
-    return least(n, room > BATCH_GRAIN ? room : BATCH_GRAIN);
+    return batch_least(n, room > BATCH_GRAIN ? room : BATCH_GRAIN);
 }
 
 size_t batch_alone(const batch_scene *s)
@@ -83,9 +83,9 @@ size_t batch_shared(const batch_scene *s)
 {
     size_t most = s->most > 0 && s->most < BATCH_CHUNK_MAX ? s->most : BATCH_CHUNK_MAX;
     double token_ms = s->beside_ms > 0 ? s->beside_ms : s->token_ms;
-    if (token_ms <= 0 || s->decode_ms <= 0) return least(NOT_KNOWN, most);
+    if (token_ms <= 0 || s->decode_ms <= 0) return batch_least(NOT_KNOWN, most);
     size_t n = tokens_in((BATCH_GAP - 1) * s->decode_ms, token_ms);
-    return least(most, hurry(s, token_ms, within(n, BATCH_GRAIN, BATCH_CHUNK_MAX)));
+    return batch_least(most, hurry(s, token_ms, within(n, BATCH_GRAIN, BATCH_CHUNK_MAX)));
 }
 
 /* ---- places --------------------------------------------------------------------------------------- */

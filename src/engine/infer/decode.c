@@ -74,7 +74,7 @@ static void add_stepper(engine_step *w, session *s, session *of)
 
 /* With stages, those that run are dealt out to as many steps as can be under way, so that none of the stages
  * waits for another; who was in a step the longest ago goes first. */
-static void pick(engine *e)
+static void decode_pick(engine *e)
 {
     size_t n = (e->n_running + e->depth - 1) / e->depth;
     for (size_t i = 0; i < e->n_running; i++)
@@ -89,10 +89,10 @@ static void pick(engine *e)
     }
 }
 
-static void gather(engine *e, engine_step *w)
+static void decode_gather(engine *e, engine_step *w)
 {
     w->n_steppers = 0;
-    pick(e);
+    decode_pick(e);
     for (size_t i = 0; i < e->n_running; i++) {
         session *s = e->running[i];
         if (!s->picked) continue;
@@ -127,7 +127,8 @@ static bool was_lately(uint64_t then_ns, uint64_t now_ns)
 static batch_scene look_around(engine *e, size_t n_decode)
 {
     uint64_t now = clock_ns();
-    linear_cost_line prefill = learnt_cost_line(&e->stats.prefill), decode = learnt_cost_line(&e->stats.decode);
+    linear_cost_line prefill = learnt_cost_line(&e->stats.prefill),
+                     decode = learnt_cost_line(&e->stats.decode);
     if (e->n_running > 1 || atomic_load(&e->queue.n) > 0) e->company_ns = now;
     return (batch_scene){
         .fixed_ms = prefill.fixed_ms,
@@ -143,7 +144,7 @@ static batch_scene look_around(engine *e, size_t n_decode)
 static void plan(engine *e, engine_step *w)
 {
     size_t n_decode = 0;
-    gather(e, w);
+    decode_gather(e, w);
     for (size_t i = 0; i < w->n_steppers; i++) {
         const session *s = w->steppers[i];
         size_t done = s->kv.n_tokens, quiet = s->n_probe ? s->n_prompt - s->n_probe : 0;
@@ -222,7 +223,7 @@ static void reserve(engine *e, engine_step *w)
     }
 }
 
-static void count(engine_step *w)
+static void decode_count(engine_step *w)
 {
     w->n_rows = w->n_prefill = w->n_decode = w->n_drafted = w->n_accepted = 0;
     for (size_t i = 0; i < w->n_items; i++) {
@@ -236,7 +237,7 @@ static void count(engine_step *w)
     }
 }
 
-static step_kind kind_of(const engine_step *w)
+static step_kind decode_kind_of(const engine_step *w)
 {
     return w->n_prefill > 0 ? STEP_PREFILL : STEP_DECODE;
 }
@@ -250,7 +251,7 @@ static void learn_beside(engine *e, const engine_step *w, double step_ms)
     e->beside_ms = e->beside_ms > 0 ? e->beside_ms + BESIDE_WEIGHT * (each - e->beside_ms) : each;
 }
 
-static void measure(engine *e, const engine_step *w, uint64_t took_ns)
+static void decode_measure(engine *e, const engine_step *w, uint64_t took_ns)
 {
     double step_s = (double)(took_ns ? took_ns : 1) / 1e9;
     if (w->n_decode > 0 && w->n_prefill > 0) learn_beside(e, w, step_s * 1e3);
@@ -262,7 +263,7 @@ static void measure(engine *e, const engine_step *w, uint64_t took_ns)
     places_note_pages(e);
 }
 
-static void leave(engine *e, session *s, int status, const char *message)
+static void decode_leave(engine *e, session *s, int status, const char *message)
 {
     loop_take_out(e, s, NULL);
     loop_end(e, s, status, message);
@@ -278,7 +279,7 @@ static const char *stage_trouble(const engine *e)
 static void leave_not_finite(engine *e, session *s)
 {
     const char *stage = stage_trouble(e);
-    leave(e, s, SHOAL_EINTERNAL, stage ? stage : ENGINE_NOT_FINITE);
+    decode_leave(e, s, SHOAL_EINTERNAL, stage ? stage : ENGINE_NOT_FINITE);
 }
 
 bool decode_take(engine *e, session *s, uint64_t now_ns)
@@ -286,7 +287,7 @@ bool decode_take(engine *e, session *s, uint64_t now_ns)
     const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
     if (wrong || !isfinite(s->next.logprob)) {
         if (wrong)
-            leave(e, s, wrong->code, wrong->message);
+            decode_leave(e, s, wrong->code, wrong->message);
         else
             leave_not_finite(e, s);
         return false;
@@ -296,7 +297,7 @@ bool decode_take(engine *e, session *s, uint64_t now_ns)
     s->n_losses = 0;
     atomic_fetch_add(&e->stats.n_generated_tokens, 1);
     if (s->finish == FINISH_NONE) return true;
-    leave(e, s, 0, NULL);
+    decode_leave(e, s, 0, NULL);
     return false;
 }
 
@@ -354,7 +355,7 @@ static void hand_out_one(engine *e, engine_step *w, session *s, uint64_t now_ns)
     } else {
         session_tell_progress(s);
     }
-    if (s->finish != FINISH_NONE) leave(e, s, 0, NULL);
+    if (s->finish != FINISH_NONE) decode_leave(e, s, 0, NULL);
 }
 
 /* The lanes of s have computed; when all have, the next ones are chosen. */
@@ -375,7 +376,7 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
     if (beam_set_advance(s->beams, e->kv)) return;
     const int32_t *ids = beam_best(s->beams->search, &n, &logprob);
     int rc = session_take_all(s, ids, n, logprob, now_ns);
-    leave(e, s, rc, rc == SHOAL_EINVALID ? OTHER_REPLY : NULL);
+    decode_leave(e, s, rc, rc == SHOAL_EINVALID ? OTHER_REPLY : NULL);
 }
 
 static void tell_burst(const engine *e, bool begins)
@@ -413,12 +414,12 @@ static void hand_out(engine *e, engine_step *w, bool aloft)
 static void compute(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
-    team *t = step_team(e, kind_of(w), n_tokens);
+    team *t = step_team(e, decode_kind_of(w), n_tokens);
     core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->decode(e->mapping.net, t, e->kv, w->items, w->n_items, on_row, w);
     uint64_t took = core_lease_end(&e->lease), computed = clock_ns();
-    step_note_team(e, kind_of(w), n_tokens, t, took);
-    measure(e, w, took);
+    step_note_team(e, decode_kind_of(w), n_tokens, t, took);
+    decode_measure(e, w, took);
     hand_out(e, w, false);
     if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
     drafts_note_cost(e, w, (double)(took + clock_ns() - computed) / 1e6);
@@ -444,7 +445,7 @@ static void lose(engine *e)
         session *s = e->running[e->n_running - 1];
         s->n_losses += s->launched > 0;
         if (s->n_losses == LOSSES_MAX)
-            leave(e, s, SHOAL_EUNAVAILABLE, message);
+            decode_leave(e, s, SHOAL_EUNAVAILABLE, message);
         else
             places_leave(e, s, job_queue_push_front);
     }
@@ -490,11 +491,11 @@ static int send_on(engine *e, const engine_step *w)
 static void launch(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
-    team *t = step_team(e, kind_of(w), n_tokens);
+    team *t = step_team(e, decode_kind_of(w), n_tokens);
     w->start_ns = core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->walk(e->mapping.net, t, e->kv, w->items, w->n_items, e->hidden);
     uint64_t took = core_lease_end(&e->lease);
-    step_note_team(e, kind_of(w), n_tokens, t, took);
+    step_note_team(e, decode_kind_of(w), n_tokens, t, took);
     e->n_launched++;
     for (size_t i = 0; i < w->n_items; i++) {
         w->item_of[i]->launched = e->n_launched;
@@ -517,7 +518,8 @@ static void land(engine *e)
         lose(e);
         return;
     }
-    bool as_team = !e->solo || step_cost_prefers_team(&e->step_cost, kind_of(w), w->n_rows ? w->n_rows : 1);
+    bool as_team =
+        !e->solo || step_cost_prefers_team(&e->step_cost, decode_kind_of(w), w->n_rows ? w->n_rows : 1);
     team *t = as_team ? e->team : e->solo;
     core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->finish(e->mapping.net, t, w->items, w->n_items, e->hidden, on_row, w);
@@ -525,7 +527,7 @@ static void land(engine *e)
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;
     uint64_t took = clock_ns() - w->start_ns;
-    measure(e, w, took);
+    decode_measure(e, w, took);
     hand_out(e, w, true);
     if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
     drafts_note_cost(e, w, (double)(clock_ns() - w->start_ns) / 1e6);
@@ -541,7 +543,7 @@ void decode_step(engine *e)
     engine_step *w = &e->steps[(e->first_aloft + e->n_aloft) % e->depth];
     plan(e, w);
     reserve(e, w);
-    count(w);
+    decode_count(w);
     if (w->n_items > 0 && e->o.shards)
         launch(e, w);
     else if (w->n_items > 0)

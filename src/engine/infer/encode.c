@@ -41,7 +41,7 @@ static const job *job_of(const enc_entry *at)
 }
 
 /* Add it if it fits beside the others; the first always does (make_encoder). */
-static bool add(engine *e, enc_entry at, size_t *n, size_t *n_positions)
+static bool encode_add(engine *e, enc_entry at, size_t *n, size_t *n_positions)
 {
     size_t more = input_of(&at)->n_positions;
     if (*n == e->enc_max || (*n > 0 && *n_positions + more > ENC_BATCH_TOKENS)) return false;
@@ -56,11 +56,12 @@ static size_t take_batch(engine *e, size_t *n_positions)
     size_t n = 0;
     *n_positions = 0;
     for (size_t i = 0; i < e->n_running; i++)
-        if (session_waits(e->running[i])) add(e, (enc_entry){.session = e->running[i]}, &n, n_positions);
+        if (session_waits(e->running[i]))
+            encode_add(e, (enc_entry){.session = e->running[i]}, &n, n_positions);
     pthread_mutex_lock(&e->lock);
     job *j;
     while ((j = job_queue_first(&e->queue, JOB_ENCODE)) != NULL &&
-           add(e, (enc_entry){.job = (enc_job *)j}, &n, n_positions))
+           encode_add(e, (enc_entry){.job = (enc_job *)j}, &n, n_positions))
         job_queue_take(&e->queue, j);
     pthread_mutex_unlock(&e->lock);
     return n;
@@ -77,7 +78,7 @@ static uint64_t fill_inputs(engine *e, size_t n)
     return earliest;
 }
 
-static void measure(engine *e, size_t n_positions, uint64_t took_ns)
+static void encode_measure(engine *e, size_t n_positions, uint64_t took_ns)
 {
     step_average(&e->stats.prefill_tokens_per_s, (double)n_positions * 1e9 / (double)(took_ns ? took_ns : 1));
     step_average(&e->stats.step_ms, (double)took_ns / 1e6);
@@ -162,7 +163,7 @@ void encode_step(engine *e)
     run_batch(e, t, n);
     uint64_t took = core_lease_end(&e->lease);
     step_note_team(e, STEP_ENCODE, n_positions, t, took);
-    measure(e, n_positions, took);
+    encode_measure(e, n_positions, took);
     hand_out(e, n, start, took);
     atomic_store(&e->stats.n_running, e->n_running);
 }

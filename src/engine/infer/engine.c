@@ -223,7 +223,7 @@ static bool start_thread(engine *e)
     return rc == 0;
 }
 
-static int start(engine *e, shoal_err *err)
+static int engine_start(engine *e, shoal_err *err)
 {
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
@@ -266,7 +266,7 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_cond_init(&e->wake, &steady);
     pthread_condattr_destroy(&steady);
-    int rc = start(e, err);
+    int rc = engine_start(e, err);
     if (rc) {
         destroy(e);
         return rc;
@@ -378,7 +378,7 @@ static size_t free_places(const engine *e)
 }
 
 /* For the engine thread to end. Under the lock. */
-static void drop(engine *e, job *dead)
+static void engine_drop(engine *e, job *dead)
 {
     for (job *next; dead; dead = next) {
         next = dead->next;
@@ -392,7 +392,7 @@ static size_t count_waiting(engine *e, uint64_t now_ns)
 {
     size_t n = e->queue.n - free_places(e);
     if (n < e->o.max_queue) return n;
-    drop(e, job_queue_reap(&e->queue, now_ns));
+    engine_drop(e, job_queue_reap(&e->queue, now_ns));
     return e->queue.n - free_places(e);
 }
 
@@ -566,7 +566,7 @@ void engine_cancel(engine *e, uint64_t id)
     if (runs || waits) atomic_store(&(runs ? runs : waits)->cancelled, true);
     if (waits) {
         job_queue_take(&e->queue, waits);
-        drop(e, waits);
+        engine_drop(e, waits);
     }
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);

@@ -56,7 +56,7 @@ int input_digest(const input *in, uint64_t *ret)
 }
 
 /* The struct, then floats, ids, places and types, widest first. */
-static int copy(input **ret, const enc_request *r, size_t n_floats, shoal_err *err)
+static int input_copy(input **ret, const enc_request *r, size_t n_floats, shoal_err *err)
 {
     size_t floats = n_floats * sizeof *r->features, ids = r->n_ids * sizeof *r->ids,
            places = r->n_at * sizeof *r->at, bytes;
@@ -85,7 +85,7 @@ int input_new(input **ret, const net_ops *ops, const model_config *c, const enc_
     input *in = NULL;
     size_t n_floats = 0;
     int rc = r->features ? check_features(r, &n_floats, err) : check_tokens(c, r, n_ctx, err);
-    if (rc == 0) rc = copy(&in, r, n_floats, err);
+    if (rc == 0) rc = input_copy(&in, r, n_floats, err);
     if (rc == 0) rc = ops->positions(c, &in->in, &in->n_positions, err);
     if (rc) {
         free(in);

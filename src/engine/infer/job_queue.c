@@ -18,7 +18,7 @@ uint64_t job_queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, job_class c)
     return deadline_ns && deadline_ns < due ? deadline_ns : due;
 }
 
-static void count(job_queue *q, const job *j, int change)
+static void job_queue_count(job_queue *q, const job *j, int change)
 {
     size_t n = atomic_load_explicit(&q->n, memory_order_relaxed);
     atomic_store_explicit(&q->n, change > 0 ? n + 1 : n - 1, memory_order_relaxed);
@@ -32,7 +32,7 @@ void job_queue_push(job_queue *q, job *j)
     j->next = before ? before->next : q->head;
     *(before ? &before->next : &q->head) = j;
     if (!j->next) q->tail = j;
-    count(q, j, 1);
+    job_queue_count(q, j, 1);
 }
 
 size_t job_queue_tokens_before(const job_queue *q, uint64_t due_ns)
@@ -47,7 +47,7 @@ void job_queue_push_back(job_queue *q, job *j)
     j->next = NULL;
     *(q->tail ? &q->tail->next : &q->head) = j;
     q->tail = j;
-    count(q, j, 1);
+    job_queue_count(q, j, 1);
 }
 
 void job_queue_push_front(job_queue *q, job *j)
@@ -55,7 +55,7 @@ void job_queue_push_front(job_queue *q, job *j)
     j->next = q->head;
     q->head = j;
     if (!q->tail) q->tail = j;
-    count(q, j, 1);
+    job_queue_count(q, j, 1);
 }
 
 /* Take out the one after `before`; NULL: the first. */
@@ -64,7 +64,7 @@ static void unlink_after(job_queue *q, job *before, job *j)
     *(before ? &before->next : &q->head) = j->next;
     if (q->tail == j) q->tail = before;
     j->next = NULL;
-    count(q, j, -1);
+    job_queue_count(q, j, -1);
 }
 
 job *job_queue_pop(job_queue *q)

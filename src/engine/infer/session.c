@@ -61,8 +61,8 @@ static int make_grammar(session *s, const gen_request *r, const grammar_vocab *v
     return 0;
 }
 
-static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
-                shoal_err *err)
+static int session_fill(session *s, const model *m, const gen_request *r, size_t n_ctx,
+                        const grammar_vocab *vocab, shoal_err *err)
 {
     const tokenizer *t = model_tokenizer(m);
     int rc = r->n_stop > 0 || r->form ? session_check_tokenizer(m, err) : 0;
@@ -109,7 +109,7 @@ static size_t judged_top(const session *s)
 }
 
 /* The row in front of a token judges it, and the last row the end. */
-static int judge(session *s, const gen_request *r, shoal_err *err)
+static int judge_session(session *s, const gen_request *r, shoal_err *err)
 {
     size_t n_top = judged_top(s);
     if (r->judge_from == 0 && !r->only_judges) return 0;
@@ -151,8 +151,8 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->may_call = r->may_call;
     s->progress = r->progress;
     s->rule = r->rule;
-    rc = fill(s, m, r, n_ctx, vocab, err);
-    if (rc == 0) rc = judge(s, r, err);
+    rc = session_fill(s, m, r, n_ctx, vocab, err);
+    if (rc == 0) rc = judge_session(s, r, err);
     if (rc == 0) rc = resume(s, r, n_ctx, err);
     if (rc) {
         session_free(s);
@@ -256,7 +256,7 @@ static void token_text(session *s, int32_t id, gen_event *ev)
 
 /* The reply grows by a token: what may follow it, what it shows, and whether it is the last. accept is
  * grammar_accept or grammar_replay; false: the form does not allow the token. */
-static bool grow(session *s, int32_t id, bool (*accept)(grammar *, int32_t), gen_event *ev)
+static bool session_grow(session *s, int32_t id, bool (*accept)(grammar *, int32_t), gen_event *ev)
 {
     bool may_end = !s->grammar || (is_eos(s, id) && grammar_complete(s->grammar));
     assert(s->n_ids < s->max_ids);
@@ -295,7 +295,7 @@ void session_take(session *s, uint64_t now_ns)
     tell_resumed(s);
     s->prob_sum += (double)math_expf(next->logprob);
     if (s->first_token_ns == 0) s->first_token_ns = now_ns;
-    grow(s, next->id, grammar_accept, &ev);
+    session_grow(s, next->id, grammar_accept, &ev);
     ev.prob_sum = s->prob_sum;
     ev.top = next->n_top ? next->top : NULL;
     ev.n_top = next->n_top;
@@ -356,7 +356,7 @@ void session_tell_progress(const session *s)
 static bool grow_quietly(session *s, int32_t id)
 {
     gen_event ev = {.text = "", .thought = ""};
-    bool fits = grow(s, id, grammar_replay, &ev);
+    bool fits = session_grow(s, id, grammar_replay, &ev);
     buf_append(&s->resumed_text, ev.text, ev.text_len);
     buf_append(&s->resumed_thought, ev.thought, ev.thought_len);
     return fits;

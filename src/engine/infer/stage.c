@@ -82,7 +82,7 @@ static int make_teams(stage *s, int n_threads, isa set, shoal_err *err)
     return rc;
 }
 
-static int start(stage *s, model *m, const stage_options *o, shoal_err *err)
+static int stage_start(stage *s, model *m, const stage_options *o, shoal_err *err)
 {
     isa set;
     int rc = stage_check_part(s->c, o->part, err);
@@ -110,7 +110,7 @@ int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
     stage *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     s->c = model_get_config(m);
-    int rc = start(s, m, o, err);
+    int rc = stage_start(s, m, o, err);
     if (rc) {
         stage_free(s);
         return rc;
@@ -284,7 +284,7 @@ static void copy_pages(stage *s, const stage_step *step)
 }
 
 /* Prompts want the rows of few of their tokens; streams, and guesses, of all. */
-static step_kind kind_of(const stage_step *step)
+static step_kind stage_kind_of(const stage_step *step)
 {
     for (size_t i = 0; i < step->n_items; i++)
         if (step->items[i].n_out < step->items[i].n) return STEP_PREFILL;
@@ -293,7 +293,7 @@ static step_kind kind_of(const stage_step *step)
 
 static void walk(stage *s, const stage_step *step, float *rows, size_t n_rows)
 {
-    step_kind k = kind_of(step);
+    step_kind k = stage_kind_of(step);
     s->step_cost.crowd = core_lease_crowd(&s->lease);
     bool as_team = !s->solo || step_cost_choose(&s->step_cost, k, n_rows);
     team *t = as_team ? s->team : s->solo;

@@ -63,7 +63,7 @@ static bool is_slow(const step_cost_line *l, double n, double took)
 }
 
 /* The first step of a line. */
-static void begin(step_cost_line *l, step_kind k, double n, double took)
+static void step_cost_begin(step_cost_line *l, step_kind k, double n, double took)
 {
     l->fixed_ns = shape[k].fixed_share * took;
     l->token_ns = (took - l->fixed_ns) / n;
@@ -89,7 +89,7 @@ static void learn(step_cost_line *l, step_kind k, double n, double took)
 {
     bool young = l->n_seen < YOUNG;
     if (l->n_seen++ == 0) {
-        begin(l, k, n, took);
+        step_cost_begin(l, k, n, took);
         return;
     }
     double off = surplus(l, n, took), part = young ? 1 : 0.5;
@@ -102,7 +102,7 @@ static void learn_calm(step_cost_line *l, step_kind k, double n, double took)
 {
     bool young = l->n_seen < YOUNG;
     if (l->n_seen++ == 0) {
-        begin(l, k, n, took);
+        step_cost_begin(l, k, n, took);
         return;
     }
     double off = surplus(l, n, took);

@@ -24,7 +24,7 @@
 
 /* ---- bytes ---------------------------------------------------------------------------------------- */
 
-static uint8_t *put(uint8_t *at, uint64_t v, size_t n)
+static uint8_t *step_cost_file_put(uint8_t *at, uint64_t v, size_t n)
 {
     for (size_t i = 0; i < n; i++) at[i] = (uint8_t)(v >> (8 * i));
     return at + n;
@@ -34,7 +34,7 @@ static uint8_t *put_double(uint8_t *at, double v)
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    return put(at, bits, sizeof bits);
+    return step_cost_file_put(at, bits, sizeof bits);
 }
 
 static double take_double(cur *c)
@@ -50,7 +50,7 @@ void step_cost_file_write(uint8_t ret[STEP_COST_FILE_BYTES], const sha256_digest
 {
     sha256_digest d;
     memcpy(ret, MAGIC, 8);
-    uint8_t *at = put(put(ret + 8, VERSION, 4), STEP_KINDS, 4);
+    uint8_t *at = step_cost_file_put(step_cost_file_put(ret + 8, VERSION, 4), STEP_KINDS, 4);
     memcpy(at, key->bytes, sizeof key->bytes);
     at += sizeof key->bytes;
     for (int i = 0; i < 2 * STEP_KINDS; i++) {
@@ -113,7 +113,7 @@ static char *path_of(const packed_store *s, const packed_head *h, const sha256_d
 }
 
 /* Only a folder that nobody else writes to is looked at. */
-static int read_file(step_cost_file *k, const packed_store *s, shoal_err *err)
+static int step_cost_file_read_file(step_cost_file *k, const packed_store *s, shoal_err *err)
 {
     buf b = {0};
     int fd = packed_store_folder(s, false, err), rc = fd < 0 ? err->code : 0;
@@ -131,7 +131,7 @@ void step_cost_file_open(step_cost_file *k, const packed_store *s, const packed_
     *k = (step_cost_file){0};
     if (!s->folder || p->n_members < 2 || !make_key(&k->key, h, set, p->n_members)) return;
     k->path = path_of(s, h, &k->key);
-    int rc = k->path ? read_file(k, s, &why) : SHOAL_ENOTFOUND;
+    int rc = k->path ? step_cost_file_read_file(k, s, &why) : SHOAL_ENOTFOUND;
     if (rc == 0)
         step_cost_recall(p, &k->known);
     else if (rc != SHOAL_ENOTFOUND)

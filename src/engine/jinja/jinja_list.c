@@ -4,7 +4,7 @@
 #include "jinja/jinja.h"
 
 /* A new list of what iterating over v gives. */
-static jvalue copy(jrun *r, jvalue v)
+static jvalue jinja_list_copy(jrun *r, jvalue v)
 {
     jvalue items = jinja_items(r, v), out = jinja_list(r);
     for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) jinja_push(r, out, items.list->at[i]);
@@ -67,7 +67,7 @@ static void sort_by(jrun *r, jvalue list, jvalue attr, bool exact, bool down)
 
 static jvalue f_sort(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue out = copy(r, v);
+    jvalue out = jinja_list_copy(r, v);
     sort_by(r, out, jinja_arg_named(a, "attribute", 2), jinja_truth(jinja_arg_named(a, "case_sensitive", 1)),
             jinja_truth(jinja_arg_named(a, "reverse", 0)));
     return out;
@@ -87,7 +87,7 @@ static jvalue f_dictsort(jrun *r, jvalue v, const jargs *a)
 /* Pairs of a value and the items that have it, which jinja_attr also knows as "grouper" and "list". */
 static jvalue f_groupby(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = copy(r, v), attr = jinja_arg_named(a, "attribute", 0),
+    jvalue items = jinja_list_copy(r, v), attr = jinja_arg_named(a, "attribute", 0),
            def = jinja_arg_named(a, "default", 1);
     jvalue out = jinja_list(r), members = {0}, last = {0};
     if (attr.kind != V_STRING) return jinja_fail(r, SHOAL_EINVALID, "groupby needs an attribute's name");
@@ -195,7 +195,7 @@ static jvalue f_map(jrun *r, jvalue v, const jargs *a)
 
 /* select, reject, selectattr, rejectattr: the first argument names the attribute where there is one,
  * the next the test, the rest are the test's. */
-static jvalue choose(jrun *r, jvalue v, const jargs *a, bool attr, bool keep)
+static jvalue jinja_list_choose(jrun *r, jvalue v, const jargs *a, bool attr, bool keep)
 {
     jvalue items = items_of_truth(r, v), out = jinja_list(r), name = jinja_arg(a, attr);
     size_t skip = (size_t)attr + 1;
@@ -212,19 +212,19 @@ static jvalue choose(jrun *r, jvalue v, const jargs *a, bool attr, bool keep)
 
 static jvalue f_select(jrun *r, jvalue v, const jargs *a)
 {
-    return choose(r, v, a, false, true);
+    return jinja_list_choose(r, v, a, false, true);
 }
 static jvalue f_reject(jrun *r, jvalue v, const jargs *a)
 {
-    return choose(r, v, a, false, false);
+    return jinja_list_choose(r, v, a, false, false);
 }
 static jvalue f_selectattr(jrun *r, jvalue v, const jargs *a)
 {
-    return choose(r, v, a, true, true);
+    return jinja_list_choose(r, v, a, true, true);
 }
 static jvalue f_rejectattr(jrun *r, jvalue v, const jargs *a)
 {
-    return choose(r, v, a, true, false);
+    return jinja_list_choose(r, v, a, true, false);
 }
 
 const jfilter jinja_list_filters[] = {

@@ -83,7 +83,7 @@ static bool begins_with(jvalue s, jvalue x)
     return x.kind == V_STRING && x.n <= s.n && (!x.n || !memcmp(s.s, x.s, x.n));
 }
 
-static bool ends_with(jvalue s, jvalue x)
+static bool jinja_method_ends_with(jvalue s, jvalue x)
 {
     return x.kind == V_STRING && x.n <= s.n && (!x.n || !memcmp(s.s + s.n - x.n, x.s, x.n));
 }
@@ -106,7 +106,7 @@ static jvalue m_removeprefix(jrun *r, jvalue s, const jargs *a)
 static jvalue m_removesuffix(jrun *r, jvalue s, const jargs *a)
 {
     jvalue x = jinja_arg(a, 0);
-    return ends_with(s, x) ? jinja_part(s, 0, s.n - x.n) : s;
+    return jinja_method_ends_with(s, x) ? jinja_part(s, 0, s.n - x.n) : s;
 }
 
 static jvalue m_startswith(jrun *r, jvalue s, const jargs *a)
@@ -116,11 +116,11 @@ static jvalue m_startswith(jrun *r, jvalue s, const jargs *a)
 
 static jvalue m_endswith(jrun *r, jvalue s, const jargs *a)
 {
-    return jinja_bool(any_affix(s, jinja_arg(a, 0), ends_with));
+    return jinja_bool(any_affix(s, jinja_arg(a, 0), jinja_method_ends_with));
 }
 
 /* The next place of x in s from byte `at`; s.n when there is none. x is not empty. */
-static size_t find(jvalue s, jvalue x, size_t at)
+static size_t jinja_method_find(jvalue s, jvalue x, size_t at)
 {
     const char *p = at < s.n ? memmem(s.s + at, s.n - at, x.s, x.n) : NULL;
     return p ? (size_t)(p - s.s) : s.n;
@@ -130,7 +130,7 @@ static jvalue m_find(jrun *r, jvalue s, const jargs *a)
 {
     jvalue x = jinja_arg(a, 0);
     if (x.kind != V_STRING) return jinja_fail(r, SHOAL_EINVALID, "find needs a string");
-    size_t at = x.n ? find(s, x, 0) : 0;
+    size_t at = x.n ? jinja_method_find(s, x, 0) : 0;
     return jinja_int(at < s.n || x.n == 0 ? (int64_t)utf8_count(s.s, at) : -1);
 }
 
@@ -161,7 +161,7 @@ static jvalue m_count(jrun *r, jvalue s, const jargs *a)
     jvalue x = jinja_arg(a, 0);
     int64_t n = 0;
     if (x.kind != V_STRING || x.n == 0) return jinja_fail(r, SHOAL_EINVALID, "count needs a text");
-    for (size_t at = 0; (at = find(s, x, at)) < s.n; at += x.n) n++;
+    for (size_t at = 0; (at = jinja_method_find(s, x, at)) < s.n; at += x.n) n++;
     return jinja_int(n);
 }
 
@@ -178,7 +178,7 @@ static jvalue m_partition(jrun *r, jvalue s, const jargs *a)
 {
     jvalue by = jinja_arg(a, 0), empty = jinja_str("", 0);
     if (by.kind != V_STRING || !by.n) return jinja_fail(r, SHOAL_EINVALID, "partition needs a separator");
-    size_t at = find(s, by, 0);
+    size_t at = jinja_method_find(s, by, 0);
     if (at == s.n) return triple(r, s, empty, empty);
     return triple(r, jinja_part(s, 0, at), by, jinja_part(s, at + by.n, s.n - at - by.n));
 }
@@ -200,7 +200,7 @@ static jvalue m_split(jrun *r, jvalue s, const jargs *a)
         return jinja_fail(r, SHOAL_EINVALID, "split needs a separator that is not empty");
     if (by.kind == V_STRING) {
         for (; left > 0 && r->rc == 0; left--) {
-            size_t hit = find(s, by, at);
+            size_t hit = jinja_method_find(s, by, at);
             if (hit == s.n) break;
             jinja_push(r, out, jinja_part(s, at, hit - at));
             at = hit + by.n;
@@ -239,7 +239,7 @@ static jvalue m_splitlines(jrun *r, jvalue s, const jargs *a)
 {
     jvalue out = jinja_list(r), newline = jinja_str("\n", 1);
     for (size_t at = 0; r->rc == 0 && at < s.n;) {
-        size_t hit = find(s, newline, at);
+        size_t hit = jinja_method_find(s, newline, at);
         jinja_push(r, out, jinja_part(s, at, hit - at));
         at = hit + 1;
     }
@@ -255,7 +255,7 @@ static jvalue m_replace(jrun *r, jvalue s, const jargs *a)
     size_t at = 0, left = limit.kind == V_INT && limit.i >= 0 ? (size_t)limit.i : SIZE_MAX;
     jtext out = {0};
     for (; left > 0 && out.bytes.len <= JINJA_MAX_MEMORY; left--) {
-        size_t hit = find(s, from, at);
+        size_t hit = jinja_method_find(s, from, at);
         if (hit == s.n) break;
         jinja_text_add(&out, jinja_part(s, at, hit - at));
         jinja_text_add(&out, to);
@@ -527,7 +527,7 @@ jvalue jinja_path(jrun *r, jvalue v, jvalue path)
     if (path.kind != V_STRING) return jinja_item(r, v, path);
     jvalue dot = jinja_str(".", 1);
     for (size_t at = 0; r->rc == 0 && at <= path.n && v.kind != V_UNDEFINED;) {
-        size_t end = find(path, dot, at);
+        size_t end = jinja_method_find(path, dot, at);
         jvalue key = jinja_part(path, at, end - at);
         bool index = key.n > 0 && key.n < 10 && all_are(key, isdigit).b;
         v = jinja_item(r, v, index ? jinja_filter(r, "int", key, &(jargs){.n = 0}) : key);

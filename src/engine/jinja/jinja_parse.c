@@ -78,7 +78,7 @@ static jnode *text(parser *p)
     return n;
 }
 
-static jnode *body(parser *p);
+static jnode *jinja_parse_body(parser *p);
 
 /* The body of a block up to one of `ends`, whose name is then the token in hand. */
 static jnode *block(parser *p, const char *const *ends)
@@ -86,7 +86,7 @@ static jnode *block(parser *p, const char *const *ends)
     jnode *b = jp_node(p, N_BLOCK), **tail = b ? &b->items : NULL;
     if (++p->depth > JINJA_MAX_DEPTH) jp_fail(p, "nested too deep");
     while (b && p->rc == 0) {
-        jnode *n = body(p);
+        jnode *n = jinja_parse_body(p);
         if (n) {
             *tail = n;
             tail = &n->next;
@@ -101,7 +101,7 @@ static jnode *block(parser *p, const char *const *ends)
     return b;
 }
 
-static void finish(parser *p)
+static void jinja_parse_finish(parser *p)
 {
     p->in_tag = false;
     close_tag(p);
@@ -111,7 +111,7 @@ static jnode *if_statement(parser *p)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL}, *const last[] = {"endif", NULL};
     jnode *n = jp_with(p, N_IF, "if", jp_expression(p), NULL);
-    finish(p);
+    jinja_parse_finish(p);
     if (!n) return NULL;
     n->items = block(p, ends);
     if (p->rc) return n;
@@ -122,11 +122,11 @@ static jnode *if_statement(parser *p)
         return n;
     }
     if (jp_accept_name(p, "else")) {
-        finish(p);
+        jinja_parse_finish(p);
         n->other = block(p, last);
     }
     if (p->rc == 0) jp_next(p);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
@@ -166,14 +166,14 @@ static jnode *for_statement(parser *p)
     n->a = jp_or_level(p);
     if (jp_accept_name(p, "if")) n->c = jp_expression(p);
     if (jp_accept_name(p, "recursive")) n->name = "recursive";
-    finish(p);
+    jinja_parse_finish(p);
     n->items = block(p, ends);
     if (jp_accept_name(p, "else")) {
-        finish(p);
+        jinja_parse_finish(p);
         n->other = block(p, last);
     }
     if (p->rc == 0) jp_next(p);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
@@ -198,13 +198,13 @@ static jnode *set_statement(parser *p)
             }
             n->a = list;
         }
-        finish(p);
+        jinja_parse_finish(p);
         return n;
     }
-    finish(p);
+    jinja_parse_finish(p);
     n->items = block(p, ends);
     if (p->rc == 0) jp_next(p);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
@@ -230,10 +230,10 @@ static jnode *parameters(parser *p)
 static jnode *whole_block(parser *p, const char *end)
 {
     const char *const ends[] = {end, NULL};
-    finish(p);
+    jinja_parse_finish(p);
     jnode *b = block(p, ends);
     if (p->rc == 0) jp_next(p);
-    finish(p);
+    jinja_parse_finish(p);
     return b;
 }
 
@@ -297,14 +297,14 @@ static jnode *generation_statement(parser *p)
 static jnode *break_statement(parser *p)
 {
     jnode *n = jp_node(p, N_BREAK);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
 static jnode *continue_statement(parser *p)
 {
     jnode *n = jp_node(p, N_CONTINUE);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
@@ -325,7 +325,7 @@ static size_t find_endraw(const parser *p, size_t *ret_end)
 /* {% raw %}: text that is no template. */
 static jnode *raw_statement(parser *p)
 {
-    finish(p);
+    jinja_parse_finish(p);
     size_t b = p->at, end = 0, e = p->rc ? p->len : find_endraw(p, &end);
     if (e == p->len) {
         jp_fail(p, "a raw block has no end");
@@ -341,12 +341,12 @@ static jnode *raw_statement(parser *p)
     p->at = end;
     p->in_tag = true;
     jp_next(p);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
 /* A template comes as one text: what would read others is refused by its name. */
-static void refuse(parser *p)
+static void jinja_parse_refuse(parser *p)
 {
     static const char *const others[] = {"include", "import", "from", "extends", NULL};
     static const char *const unknown[] = {"block", "autoescape", "do", "trans", "debug", NULL};
@@ -375,12 +375,12 @@ static jnode *statement(parser *p)
     };
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         if (jp_accept_name(p, statements[i].name)) return statements[i].read(p);
-    refuse(p);
+    jinja_parse_refuse(p);
     return NULL;
 }
 
 /* The next thing of a template; NULL when it is nothing (a comment, the end, an end tag). */
-static jnode *body(parser *p)
+static jnode *jinja_parse_body(parser *p)
 {
     jnode *n = text(p);
     if (n || p->rc || p->at >= p->len) return n;
@@ -395,7 +395,7 @@ static jnode *body(parser *p)
     jp_next(p);
     if (!value) return statement(p);
     n = jp_with(p, N_OUTPUT, "", jp_expression(p), NULL);
-    finish(p);
+    jinja_parse_finish(p);
     return n;
 }
 
@@ -408,7 +408,7 @@ int jinja_parse(jnode **ret, arena *mem, const char *source, size_t len, const c
     if (len && source[len - 1] == '\n') p.len--;
     jnode *root = jp_node(&p, N_BLOCK), **tail = root ? &root->items : NULL;
     while (p.rc == 0 && p.at < p.len) {
-        jnode *n = body(&p);
+        jnode *n = jinja_parse_body(&p);
         if (p.rc == 0 && p.in_tag) jp_fail(&p, "an end tag that nothing opened, or an unknown statement");
         if (!n) continue;
         *tail = n;

@@ -14,7 +14,7 @@ static void run_body(jrun *r, const jnode *block);
 static jvalue capture(jrun *r, const jnode *body);
 static jvalue loop_again(jrun *r, jvalue loop, const jargs *args);
 
-static bool step(jrun *r, const jnode *n)
+static bool jinja_run_step(jrun *r, const jnode *n)
 {
     if (r->rc) return false;
     r->line = n->line;
@@ -340,7 +340,7 @@ static jvalue eval(jrun *r, const jnode *n)
 
 jvalue jinja_eval(jrun *r, const jnode *n)
 {
-    if (!n || !step(r, n)) return (jvalue){.kind = V_UNDEFINED};
+    if (!n || !jinja_run_step(r, n)) return (jvalue){.kind = V_UNDEFINED};
     r->depth++;
     jvalue v = eval(r, n);
     r->depth--;
@@ -420,7 +420,7 @@ jvalue jinja_call_macro(jrun *r, jvalue f, const jargs *args)
     r->depth += 5;
     if (f.scope) r->scope = f.scope;
     while (!f.scope && r->scope->up) r->scope = r->scope->up; /* macros see the globals */
-    if (step(r, f.macro) && open_scope(r)) {
+    if (jinja_run_step(r, f.macro) && open_scope(r)) {
         if (find_arg(args, &caller_name, &none, &x)) set_var(r, "caller", x);
         for (const jnode *p = f.macro->b; p && r->rc == 0; p = p->next) {
             x = (jvalue){.kind = V_UNDEFINED};
@@ -519,7 +519,7 @@ static jvalue loop_again(jrun *r, jvalue loop, const jargs *args)
         return jinja_fail(r, SHOAL_EINVALID, "loop() is called in a loop that is not \"recursive\"");
     r->depth += 5;
     r->out = &text;
-    if (step(r, loop.macro)) run_for(r, loop.macro, jinja_arg(args, 0), loop.i + 1);
+    if (jinja_run_step(r, loop.macro)) run_for(r, loop.macro, jinja_arg(args, 0), loop.i + 1);
     r->out = out;
     r->depth -= 5;
     return jinja_text_take(r, &text);
@@ -558,12 +558,12 @@ static void run_statement(jrun *r, const jnode *n)
 /* A block's statements; an elif stands where an else body would. */
 static void run_body(jrun *r, const jnode *block)
 {
-    if (!block || !step(r, block)) return;
+    if (!block || !jinja_run_step(r, block)) return;
     r->depth++;
     if (block->kind != N_BLOCK) {
         run_statement(r, block);
     } else {
-        for (const jnode *s = block->items; s && r->flow == FLOW_ON && step(r, s); s = s->next)
+        for (const jnode *s = block->items; s && r->flow == FLOW_ON && jinja_run_step(r, s); s = s->next)
             run_statement(r, s);
     }
     r->depth--;

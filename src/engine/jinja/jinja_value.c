@@ -180,7 +180,7 @@ static bool is_number(jvalue v)
     return v.kind == V_INT || v.kind == V_FLOAT || v.kind == V_BOOL;
 }
 
-static double number(jvalue v)
+static double jinja_value_number(jvalue v)
 {
     return v.kind == V_FLOAT ? v.f : v.kind == V_INT ? (double)v.i : v.b;
 }
@@ -195,7 +195,8 @@ static bool equal(jrun *r, jvalue a, jvalue b, int depth)
     }
     if (r->rc) return false;
     if (is_number(a) && is_number(b))
-        return a.kind == V_INT && b.kind == V_INT ? a.i == b.i : number(a) == number(b);
+        return a.kind == V_INT && b.kind == V_INT ? a.i == b.i
+                                                  : jinja_value_number(a) == jinja_value_number(b);
     if (a.kind != b.kind || depth > 64) return false;
     if (a.kind == V_STRING) return a.n == b.n && (a.n == 0 || !memcmp(a.s, b.s, a.n));
     if (a.kind == V_LIST) {
@@ -223,7 +224,9 @@ bool jinja_equal(jrun *r, jvalue a, jvalue b)
 
 int jinja_order(jrun *r, jvalue a, jvalue b)
 {
-    if (is_number(a) && is_number(b)) return (number(a) > number(b)) - (number(a) < number(b));
+    if (is_number(a) && is_number(b))
+        return (jinja_value_number(a) > jinja_value_number(b)) -
+               (jinja_value_number(a) < jinja_value_number(b));
     if (a.kind == V_STRING && b.kind == V_STRING) {
         size_t n = a.n < b.n ? a.n : b.n;
         int c = n ? memcmp(a.s, b.s, n) : 0;

@@ -26,8 +26,8 @@ static int put_guess(const shoal_model *m, const mask_slots *g, size_t gap, cons
 }
 
 /* rows[g->n][n_vocab] of logits; they become scores. */
-static int fill(shoal_model *m, const mask_slots *g, float *rows, size_t k, shoal_filling *ret,
-                shoal_err *err)
+static int library_api_fill(shoal_model *m, const mask_slots *g, float *rows, size_t k, shoal_filling *ret,
+                            shoal_err *err)
 {
     size_t n_vocab = model_get_config(m->m)->n_vocab;
     mask_guess *best = calloc(k, sizeof *best);
@@ -65,7 +65,7 @@ static int do_fill(shoal_model *m, const char *text, size_t top, shoal_filling *
             .ids = g.enc.ids, .type_ids = g.enc.type_ids, .n_ids = g.enc.n, .at = g.at, .n_at = g.n};
         rc = api_encode_run(m, &r, &w, err);
     }
-    if (rc == 0) rc = fill(m, &g, w.values, k < n_vocab ? k : n_vocab, ret, err);
+    if (rc == 0) rc = library_api_fill(m, &g, w.values, k < n_vocab ? k : n_vocab, ret, err);
     mask_slots_done(&g);
     api_waiter_done(&w);
     return rc;

@@ -55,8 +55,8 @@ int shoal_score_csv(shoal_model *m, const char *path, shoal_score_fn fn, void *u
 
 /* As the CSV that it could have come from: a quoted header, and seventeen digits, which bring every double
  * back. */
-static int put_rows(buf *out, const char *const *columns, size_t n_columns, const double *rows, size_t n_rows,
-                    shoal_err *err)
+static int api_score_put_rows(buf *out, const char *const *columns, size_t n_columns, const double *rows,
+                              size_t n_rows, shoal_err *err)
 {
     for (size_t i = 0; i < n_columns; i++) csv_write_text(out, columns[i], i > 0);
     buf_putc(out, '\n');
@@ -79,7 +79,7 @@ int shoal_score_rows(shoal_model *m, const char *const *columns, size_t n_column
     csv *c = NULL;
     api_enter(m);
     int rc = api_need_task(m, TASK_SCORE, err);
-    if (rc == 0) rc = put_rows(&text, columns, n_columns, rows, n_rows, err);
+    if (rc == 0) rc = api_score_put_rows(&text, columns, n_columns, rows, n_rows, err);
     if (rc == 0) rc = csv_over(&c, text.data, text.len, "the rows", err);
     if (rc == 0) rc = do_score(m, c, fn, user, ret, err);
     csv_close(c);

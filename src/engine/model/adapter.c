@@ -231,12 +231,12 @@ static int add_pair(const builder *x, pair *p)
 
 /* ---- all of them ------------------------------------------------------------------------------------ */
 
-static int by_name(const void *a, const void *b)
+static int adapter_by_name(const void *a, const void *b)
 {
     return strcmp(((const st_tensor *)a)->t.name, ((const st_tensor *)b)->t.name);
 }
 
-static bool ends_with(const char *s, const char *tail)
+static bool adapter_ends_with(const char *s, const char *tail)
 {
     size_t n = strlen(s), m = strlen(tail);
     return n >= m && strcmp(s + n - m, tail) == 0;
@@ -249,7 +249,7 @@ static bool matrix_name(const builder *x, const char *name, const char *tail, ch
     bool folder = x->s->kind == NAME_HF;
     char plain[128];
     const char *before = "base_model.model.";
-    if (!ends_with(name, tail) || strlen(name) + 8 > NAME_ROOM) return false;
+    if (!adapter_ends_with(name, tail) || strlen(name) + 8 > NAME_ROOM) return false;
     if (folder && strncmp(name, before, strlen(before)) == 0) name += strlen(before);
     size_t n = strlen(name) - strlen(tail);
     memcpy(out, name, n);
@@ -273,7 +273,7 @@ static const st_tensor *partner_of(const builder *x, const st_tensor *a)
     size_t n = strlen(a->t.name) - strlen(tail_of(x, false));
     memcpy(name, a->t.name, n);
     strcpy(name + n, tail_of(x, true));
-    return bsearch(&key, x->s->list, x->s->n, sizeof key, by_name);
+    return bsearch(&key, x->s->list, x->s->n, sizeof key, adapter_by_name);
 }
 
 static int wrong_tensor(const builder *x, const char *name)
@@ -325,10 +325,10 @@ int adapter_build(adapter *a, const adapter_source *s, shoal_err *err)
     int rc = 0;
     a->of = arena_alloc(a->mem, (model_tensor_count(a->base) + 1) * sizeof(adapter_matrix *));
     if (!a->of) return err_nomem(err);
-    if (s->n > 0) qsort(s->list, s->n, sizeof *s->list, by_name);
+    if (s->n > 0) qsort(s->list, s->n, sizeof *s->list, adapter_by_name);
     for (size_t i = 0; rc == 0 && i < s->n; i++) {
-        n_a += ends_with(s->list[i].t.name, tail_of(&x, false));
-        n_b += ends_with(s->list[i].t.name, tail_of(&x, true));
+        n_a += adapter_ends_with(s->list[i].t.name, tail_of(&x, false));
+        n_b += adapter_ends_with(s->list[i].t.name, tail_of(&x, true));
         rc = add_tensor(&x, &s->list[i]);
     }
     if (rc) return rc;

@@ -122,8 +122,8 @@ static int digest(adapter *a, const piece *ps, size_t n, float strength, shoal_e
 }
 
 /* n_ps: what the digest is made of. */
-static int make(adapter **ret, const adapter_source *s, const piece *ps, size_t n_ps, const model *base,
-                shoal_err *err)
+static int adapter_read_make(adapter **ret, const adapter_source *s, const piece *ps, size_t n_ps,
+                             const model *base, shoal_err *err)
 {
     if (!isfinite(s->strength))
         return err_set(err, SHOAL_EINVALID, "%s: its strength is not a number", s->what);
@@ -155,7 +155,7 @@ int adapter_from_peft(adapter **ret, const char *config, size_t config_len, cons
     s.list = list.items;
     s.n = list.n;
     const piece ps[] = {{config, config_len}, {weights, len}};
-    if (rc == 0) rc = make(ret, &s, ps, 2, base, err);
+    if (rc == 0) rc = adapter_read_make(ret, &s, ps, 2, base, err);
     safetensors_list_done(&list);
     json_decref(c);
     arena_free(names);
@@ -193,7 +193,7 @@ int adapter_from_gguf(adapter **ret, const void *data, size_t len, const char *w
     if (rc == 0 && !(s.list = calloc(g->n_tensors + 1, sizeof *s.list))) rc = err_nomem(err);
     for (size_t i = 0; rc == 0 && i < g->n_tensors; i++)
         s.list[s.n++] = (st_tensor){.t = g->tensors[i], .dtype_name = dtype_name(g->tensors[i].type)};
-    if (rc == 0) rc = make(ret, &s, &(piece){data, len}, 1, base, err);
+    if (rc == 0) rc = adapter_read_make(ret, &s, &(piece){data, len}, 1, base, err);
     free(s.list);
     gguf_free(g);
     return rc;

@@ -120,7 +120,7 @@ static int put_metadata(plan *p, const make_shape *s, gguf_out *o)
 /* ---- weights ------------------------------------------------------------------------------------------ */
 
 /* Nearly a bell: the sum of four even ones, of one number's four quarters. The same on any machine. */
-static float draw(uint64_t seed, uint64_t at)
+static float make_model_draw(uint64_t seed, uint64_t at)
 {
     uint64_t x = rng_mix(seed ^ rng_mix(at));
     int32_t sum = 0;
@@ -142,7 +142,7 @@ static void draw_runs(void *arg, team_member *m)
     size_t bytes = RUN_VALUES / dtype_block(d->type) * dtype_block_bytes(d->type), i, end;
     member_share(m, POOL_VALUES / RUN_VALUES, 1, &i, &end);
     for (; i < end; i++) {
-        for (size_t k = 0; k < RUN_VALUES; k++) v[k] = draw(d->p->o->seed, i * RUN_VALUES + k);
+        for (size_t k = 0; k < RUN_VALUES; k++) v[k] = make_model_draw(d->p->o->seed, i * RUN_VALUES + k);
         quantize_row(d->type, v, NULL, d->to + i * bytes, RUN_VALUES);
     }
 }
@@ -205,7 +205,7 @@ static int write_jobs(plan *p, gguf_out *o)
 
 /* ---- */
 
-static int prepare(plan *p, const make_shape *s)
+static int make_model_prepare(plan *p, const make_shape *s)
 {
     const arch_def *a = arch_by_gguf(s->arch);
     configure(&p->c, s, a, p->o->n_ctx);
@@ -241,7 +241,7 @@ int make_model(const char *shape, const char *out, const make_options *o, make_r
     const make_shape *s = make_shape_find(shape);
     if (!s) return err_set(err, SHOAL_ENOTFOUND, "there is no shape \"%.60s\"", shape);
     plan p = {.o = o, .err = err, .mem = arena_new(0)};
-    int rc = p.mem ? prepare(&p, s) : err_nomem(err);
+    int rc = p.mem ? make_model_prepare(&p, s) : err_nomem(err);
     if (rc == 0) rc = write_file(&p, s, out, ret);
     for (int t = 0; t < DT_COUNT; t++) free(p.pool[t]);
     free(p.piece);

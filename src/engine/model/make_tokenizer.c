@@ -20,7 +20,7 @@ typedef struct words {
 } words;
 
 /* Whatever comes behind the last place is left out. */
-static int add(words *w, int32_t kind, const char *text)
+static int make_tokenizer_add(words *w, int32_t kind, const char *text)
 {
     if (w->n == w->n_vocab) return 0;
     w->scores[w->n] = kind == KIND_NORMAL ? -(float)w->n : 0;
@@ -49,8 +49,9 @@ static int add_words(words *w)
             char text[16], *plain = text + sizeof META - 1;
             memcpy(text, META, sizeof META - 1);
             spell(plain, v, n);
-            rc = add(w, KIND_NORMAL, text);
-            if (rc == 0 && n > 1) rc = add(w, KIND_NORMAL, plain); /* single ones are there already */
+            rc = make_tokenizer_add(w, KIND_NORMAL, text);
+            if (rc == 0 && n > 1)
+                rc = make_tokenizer_add(w, KIND_NORMAL, plain); /* single ones are there already */
         }
     }
     return rc;
@@ -62,7 +63,7 @@ static int add_singles(words *w)
     int rc = 0;
     for (int c = '!'; rc == 0 && c <= '~'; c++) {
         text[0] = (char)c;
-        rc = add(w, KIND_NORMAL, text);
+        rc = make_tokenizer_add(w, KIND_NORMAL, text);
     }
     return rc;
 }
@@ -70,14 +71,14 @@ static int add_singles(words *w)
 static int fill_pieces(words *w)
 {
     char text[8];
-    int rc = add(w, KIND_UNKNOWN, "<unk>");
-    if (rc == 0) rc = add(w, KIND_CONTROL, "<s>");
-    if (rc == 0) rc = add(w, KIND_CONTROL, "</s>");
+    int rc = make_tokenizer_add(w, KIND_UNKNOWN, "<unk>");
+    if (rc == 0) rc = make_tokenizer_add(w, KIND_CONTROL, "<s>");
+    if (rc == 0) rc = make_tokenizer_add(w, KIND_CONTROL, "</s>");
     for (int i = 0; rc == 0 && i < 256; i++) {
         snprintf(text, sizeof text, "<0x%02X>", (unsigned)i);
-        rc = add(w, KIND_BYTE, text);
+        rc = make_tokenizer_add(w, KIND_BYTE, text);
     }
-    if (rc == 0) rc = add(w, KIND_NORMAL, META);
+    if (rc == 0) rc = make_tokenizer_add(w, KIND_NORMAL, META);
     if (rc == 0) rc = add_singles(w);
     return rc == 0 ? add_words(w) : rc;
 }
@@ -86,15 +87,15 @@ static int fill_wordpieces(words *w)
 {
     static const char *const control[] = {"[UNK]", "[CLS]", "[SEP]", "[MASK]"};
     char text[32];
-    int rc = add(w, KIND_CONTROL, "[PAD]");
+    int rc = make_tokenizer_add(w, KIND_CONTROL, "[PAD]");
     for (int i = 0; rc == 0 && i < 99; i++) {
         snprintf(text, sizeof text, "[unused%d]", i);
-        rc = add(w, KIND_UNUSED, text);
+        rc = make_tokenizer_add(w, KIND_UNUSED, text);
     }
-    for (int i = 0; rc == 0 && i < 4; i++) rc = add(w, KIND_CONTROL, control[i]);
+    for (int i = 0; rc == 0 && i < 4; i++) rc = make_tokenizer_add(w, KIND_CONTROL, control[i]);
     for (int c = '!'; rc == 0 && c <= '~'; c++) { /* small letters come with the words */
         snprintf(text, sizeof text, META "%c", c);
-        if (c < 'a' || c > 'z') rc = add(w, KIND_NORMAL, text);
+        if (c < 'a' || c > 'z') rc = make_tokenizer_add(w, KIND_NORMAL, text);
     }
     if (rc == 0) rc = add_singles(w);
     return rc == 0 ? add_words(w) : rc;

@@ -15,7 +15,7 @@
 
 /* ---- the check -------------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static int model_by_name(const void *a, const void *b)
 {
     return strcmp(((const tensor *)a)->name, ((const tensor *)b)->name);
 }
@@ -23,7 +23,7 @@ static int by_name(const void *a, const void *b)
 const tensor *model_tensor(const model *m, const char *name)
 {
     tensor probe = {.name = name};
-    return m->n_tensors ? bsearch(&probe, m->tensors, m->n_tensors, sizeof *m->tensors, by_name) : NULL;
+    return m->n_tensors ? bsearch(&probe, m->tensors, m->n_tensors, sizeof *m->tensors, model_by_name) : NULL;
 }
 
 /* Some converters leave it out. A classifier on the bare first token gives other answers, which look fine. */
@@ -72,9 +72,9 @@ static int check_layer(const model *m, const tensor *t, shoal_err *err)
 
 static int check_tensors(model *m, shoal_err *err)
 {
-    if (m->n_tensors) qsort(m->tensors, m->n_tensors, sizeof *m->tensors, by_name);
+    if (m->n_tensors) qsort(m->tensors, m->n_tensors, sizeof *m->tensors, model_by_name);
     for (size_t i = 1; i < m->n_tensors; i++)
-        if (by_name(&m->tensors[i - 1], &m->tensors[i]) == 0)
+        if (model_by_name(&m->tensors[i - 1], &m->tensors[i]) == 0)
             return err_set(err, SHOAL_EFORMAT, "%s: tensor %s appears twice", m->path, m->tensors[i].name);
     const tensor_rule *r;
     for (size_t i = 0; (r = arch_rule(m->config.arch, i)); i++) {
@@ -262,7 +262,7 @@ static int load_files(model *m, const model_options *opts, shoal_err *err)
     return m->is_folder ? model_load_hf(m, opts, err) : model_load_gguf(m, opts, err);
 }
 
-static int load(model *m, const model_options *opts, shoal_err *err)
+static int model_model_load(model *m, const model_options *opts, shoal_err *err)
 {
     m->is_folder = file_is_dir(m->path);
     m->regroup = regroup_is_type(opts->regroup) ? opts->regroup : 0;
@@ -288,7 +288,7 @@ int model_open(model **ret, const char *path, const model_options *opts, shoal_e
     model *m = NULL;
     if (!err) err = &local; /* the loaders read the sentence back */
     int rc = model_new(&m, path, err);
-    if (rc == 0) rc = load(m, opts ? opts : &defaults, err);
+    if (rc == 0) rc = model_model_load(m, opts ? opts : &defaults, err);
     if (rc != 0) {
         model_free(m);
         return rc;

@@ -133,7 +133,7 @@ static int unknown(const ct2_reading *r, const ct2_variable *v)
 }
 
 /* "decoder/layer_3/ffn/linear_0/weight" -> model.decoder.layers.3.fc1.weight */
-static int push(ct2_reading *r, const ct2_variable *v)
+static int model_ct2_push(ct2_reading *r, const ct2_variable *v)
 {
     static const char *const output[3] = {"proj_out"};
     const char *last = strrchr(v->name, '/'), *rest = strchr(v->name, '/');
@@ -175,7 +175,7 @@ static int list_tensors(ct2_reading *r)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < r->file.n; i++) {
         const ct2_variable *v = &r->file.v[i];
-        if (!is_setting(v) && !is_scale(v->name)) rc = push(r, v);
+        if (!is_setting(v) && !is_scale(v->name)) rc = model_ct2_push(r, v);
     }
     return rc;
 }

@@ -23,7 +23,7 @@ static st_tensor *list_tensors(const gguf *g)
     return list;
 }
 
-static int refuse(const model *m, const char *arch, const gguf *g, shoal_err *err)
+static int model_gguf_refuse(const model *m, const char *arch, const gguf *g, shoal_err *err)
 {
     st_tensor *list = list_tensors(g);
     int rc = list ? model_unknown(m->path, arch, NAME_GGUF, list, g->n_tensors, err) : err_nomem(err);
@@ -39,7 +39,7 @@ static int read_config(model *m, gguf *g, shoal_err *err)
         rc = err_set(err, SHOAL_EFORMAT, "%s: \"general.architecture\" is missing", m->path);
     if (rc != 0) return rc;
     conf s = {.def = arch_by_gguf(name), .g = g, .mem = m->mem, .what = m->path, .err = err};
-    if (!s.def) return refuse(m, name, g, err);
+    if (!s.def) return model_gguf_refuse(m, name, g, err);
     return conf_read(&s, &m->config);
 }
 

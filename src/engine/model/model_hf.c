@@ -15,7 +15,7 @@
 
 enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 64 << 20 };
 
-static char *join(const model *m, const char *file)
+static char *model_hf_join(const model *m, const char *file)
 {
     return arena_printf(m->mem, "%s/%s", m->path, file);
 }
@@ -23,7 +23,7 @@ static char *join(const model *m, const char *file)
 /* A JSON file of the folder; absent is fine and leaves *ret alone. */
 static int read_optional(const model *m, const char *file, json_t **ret, shoal_err *err)
 {
-    char *path = join(m, file);
+    char *path = model_hf_join(m, file);
     if (!path) return err_nomem(err);
     return file_exists(path) ? hub_file_parse_json(ret, path, CONFIG_MAX, err) : 0;
 }
@@ -33,7 +33,7 @@ static int read_configs(model *m, const char **ret_unknown, shoal_err *err)
 {
     json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL,
            *st_bert = NULL;
-    char *path = join(m, "config.json");
+    char *path = model_hf_join(m, "config.json");
     int rc = path ? hub_file_parse_json(&config, path, CONFIG_MAX, err) : err_nomem(err);
     if (rc == 0) rc = read_optional(m, "generation_config.json", &generation, err);
     if (rc == 0) rc = read_optional(m, "pooling.json", &pool, err);
@@ -66,7 +66,7 @@ static int load_shards(model *m, const char *const *files, size_t n, st_list *li
 {
     int rc = model_build_maps(m, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        char *path = join(m, files[i]);
+        char *path = model_hf_join(m, files[i]);
         if (!path) return err_nomem(err);
         if (packed_identity_known(&m->identity)) rc = packed_identify_also(&m->identity, path, err);
         if (rc == 0) rc = model_build_map_file(m, path, err);
@@ -87,7 +87,7 @@ static int no_weights(const model *m, shoal_err *err)
 {
     static const char *const pickles[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
     for (size_t i = 0; i < sizeof pickles / sizeof *pickles; i++) {
-        char *path = join(m, pickles[i]);
+        char *path = model_hf_join(m, pickles[i]);
         if (!path) return err_nomem(err);
         if (file_exists(path)) return err_set(err, SHOAL_EUNSUPPORTED, CONVERT, m->path, pickles[i], m->path);
     }
@@ -98,7 +98,7 @@ static int no_weights(const model *m, shoal_err *err)
 static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_err *err)
 {
     static const char *const single[] = {"model.safetensors"};
-    char *index = join(m, "model.safetensors.index.json"), *path = join(m, single[0]);
+    char *index = model_hf_join(m, "model.safetensors.index.json"), *path = model_hf_join(m, single[0]);
     if (!index || !path) return err_nomem(err);
     if (!file_exists(index)) {
         if (!file_exists(path)) return no_weights(m, err);
@@ -114,7 +114,7 @@ static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_e
 }
 
 /* Say which tensors are strange, where they can be had; else what err says already stands. */
-static int refuse(model *m, const char *type, shoal_err *err)
+static int model_hf_refuse(model *m, const char *type, shoal_err *err)
 {
     const char **files;
     size_t n;
@@ -161,7 +161,7 @@ static const json_t *configured_template(const json_t *config)
 
 static int load_template(model *m, const buf *config_text, const char *config_path, shoal_err *err)
 {
-    char *jinja = join(m, "chat_template.jinja");
+    char *jinja = model_hf_join(m, "chat_template.jinja");
     if (!jinja) return err_nomem(err);
     if (file_exists(jinja)) {
         buf source = {0};
@@ -185,7 +185,7 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
 static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
 {
     buf config = {0};
-    char *path = join(m, "tokenizer_config.json");
+    char *path = model_hf_join(m, "tokenizer_config.json");
     int rc = path ? 0 : err_nomem(err);
     if (rc == 0 && file_exists(path)) rc = hub_file_read_json(&config, path, MODEL_JSON_MAX, err);
     if (rc == 0 && !no_tokenizer) rc = load_tokenizer(m, err);
@@ -197,7 +197,7 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
 static int load_input_text(model *m, const char *file, const char **ret, shoal_err *err)
 {
     buf text = {0};
-    char *path = join(m, file);
+    char *path = model_hf_join(m, file);
     if (!path) return err_nomem(err);
     if (!file_exists(path)) return 0;
     int rc = hub_file_read_json(&text, path, MODEL_INPUT_JSON_MAX, err);
@@ -243,7 +243,7 @@ int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
     const char *unknown = NULL;
     int rc = read_configs(m, &unknown, err);
-    if (unknown) return refuse(m, unknown, err);
+    if (unknown) return model_hf_refuse(m, unknown, err);
     if (rc == 0) rc = load_weights(m, err);
     if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
     if (rc == 0) rc = load_input_side(m, err);

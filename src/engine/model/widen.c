@@ -43,7 +43,7 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static size_t find(const char *name)
+static size_t widen_find(const char *name)
 {
     size_t k = 0;
     while (k < KINDS && strcmp(kinds[k].name, name) != 0) k++;
@@ -52,7 +52,7 @@ static size_t find(const char *name)
 
 bool widen_type(const char *dtype_name, dtype *ret, size_t *ret_bytes)
 {
-    size_t k = find(dtype_name);
+    size_t k = widen_find(dtype_name);
     if (k == KINDS) return false;
     *ret = kinds[k].to;
     *ret_bytes = kinds[k].bytes;
@@ -62,7 +62,7 @@ bool widen_type(const char *dtype_name, dtype *ret, size_t *ret_bytes)
 void widen_values(const char *dtype_name, const void *src, void *dst, size_t n)
 {
     float chunk[CHUNK];
-    size_t k = find(dtype_name), step;
+    size_t k = widen_find(dtype_name), step;
     for (size_t i = 0; k < KINDS && i < n; i += step) {
         step = n - i < CHUNK ? n - i : CHUNK;
         for (size_t j = 0; j < step; j++)

@@ -18,7 +18,7 @@ int adapters_check_name(const char *name, shoal_err *err)
                    name, NAME_MAX_BYTES);
 }
 
-static adapter_name *find(const adapters *l, const char *name)
+static adapter_name *adapters_find(const adapters *l, const char *name)
 {
     for (size_t i = 0; i < l->n; i++)
         if (strcmp(l->at[i].name, name) == 0) return &l->at[i];
@@ -41,7 +41,7 @@ static int unknown(const adapters *l, const char *name, const char *model, shoal
 
 int adapters_add(adapters *l, const char *name, adapter *a, shoal_err *err)
 {
-    if (find(l, name))
+    if (adapters_find(l, name))
         return err_set(err, SHOAL_EINVALID, "an adapter \"%s\" is loaded already; unload it first", name);
     adapter_name *more = realloc(l->at, (l->n + 1) * sizeof *more);
     if (!more) return err_nomem(err);
@@ -56,7 +56,7 @@ int adapters_add(adapters *l, const char *name, adapter *a, shoal_err *err)
 
 int adapters_take(const adapters *l, const char *name, const char *model, adapter **ret, shoal_err *err)
 {
-    const adapter_name *at = find(l, name);
+    const adapter_name *at = adapters_find(l, name);
     if (!at) return unknown(l, name, model, err);
     adapter_ref(at->adapter);
     *ret = at->adapter;
@@ -65,7 +65,7 @@ int adapters_take(const adapters *l, const char *name, const char *model, adapte
 
 int adapters_remove(adapters *l, const char *name, const char *model, shoal_err *err)
 {
-    adapter_name *at = find(l, name);
+    adapter_name *at = adapters_find(l, name);
     if (!at) return unknown(l, name, model, err);
     free(at->name);
     adapter_unref(at->adapter);

@@ -360,7 +360,7 @@ static void leave_rows(pass *p, const step *s)
         memcpy(s->rows_out + s->d->order[t] * width, rows_at(&p->x, t), width * sizeof(float));
 }
 
-static void run_step(void *arg, team_member *m)
+static void decoder_run_step(void *arg, team_member *m)
 {
     const step *s = arg;
     decoder *d = s->d;
@@ -517,7 +517,7 @@ static void decoder_decode(net *n, team *t, const kv *cache, const net_item *ite
     s.fn = fn;
     s.user = user;
     lay_out(&s, t, n_items);
-    if (s.n_tokens > 0) team_run(t, run_step, &s);
+    if (s.n_tokens > 0) team_run(t, decoder_run_step, &s);
 }
 
 static void decoder_walk(net *n, team *t, const kv *cache, const net_item *items, size_t n_items, float *rows)
@@ -526,7 +526,7 @@ static void decoder_walk(net *n, team *t, const kv *cache, const net_item *items
     s.rows_in = s.d->first > 0 ? rows : NULL;
     s.rows_out = rows;
     lay_out(&s, t, n_items);
-    if (s.n_tokens > 0) team_run(t, run_step, &s);
+    if (s.n_tokens > 0) team_run(t, decoder_run_step, &s);
 }
 
 static void decoder_finish(net *n, team *t, const net_item *items, size_t n_items, const float *rows,

@@ -283,7 +283,7 @@ static void attend_ragged(pass *p, const layer *ly)
     blk_attend_all(&p->l, &ly->attend, &s->ragged, &s->e->relative[ly - s->e->layers], &p->qkv, &p->att);
 }
 
-static void run_step(void *arg, team_member *m)
+static void encoder_run_step(void *arg, team_member *m)
 {
     const step *s = arg;
     encoder *e = s->e;
@@ -360,7 +360,7 @@ static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
     assert(n_items <= e->limits.max_inputs);
     if (n_items == 0) return;
     lay_out(&s);
-    team_run(t, run_step, &s);
+    team_run(t, encoder_run_step, &s);
     if (e->bare)
         point_at_rows(e, items, n_items);
     else

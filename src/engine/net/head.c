@@ -150,7 +150,7 @@ static void pool(lane *l, const head *h, const uint32_t *first, rows *x, rows *p
     }
 }
 
-static void pick(lane *l, const head *h, rows *x, rows *picked)
+static void head_pick(lane *l, const head *h, rows *x, rows *picked)
 {
     size_t i, end;
     rows_use(l, {x, READ_ALL}, {picked, WRITE_MINE});
@@ -187,7 +187,7 @@ void blk_head(lane *l, const head *h, const uint32_t *first, size_t n_rows, rows
     rows values = rows_of(h->values, n_rows, h->n_out), *in = x;
     if (n_rows == 0) return;
     if (task == TASK_FILL_MASK)
-        pick(l, h, x, in = &picked);
+        head_pick(l, h, x, in = &picked);
     else if (task != TASK_TAG)
         pool(l, h, first, x, in = &picked);
     if (task == TASK_EMBED) return;

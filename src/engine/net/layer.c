@@ -221,7 +221,7 @@ void pass_open(pass *p, const space *s, team_member *m, size_t n)
 /* ---- the layer -------------------------------------------------------------------------------------- */
 
 /* The stream as a branch reads it: through its norm, or as it is. */
-static rows *enter(pass *p, const norm *pre, rows *h)
+static rows *layer_enter(pass *p, const norm *pre, rows *h)
 {
     if (!pre->w) return &p->x;
     blk_norm(&p->l, pre, h, &p->x);
@@ -240,7 +240,7 @@ static bool stands_apart(const pass *p)
 }
 
 /* The stream behind a branch; p->y holds the branch, unless it was added already. */
-static void leave(pass *p, const norm *post, bool added)
+static void layer_leave(pass *p, const norm *post, bool added)
 {
     norm_place at = p->c->norm.place;
     if (!added) {
@@ -251,19 +251,19 @@ static void leave(pass *p, const norm *post, bool added)
 }
 
 /* A branch's last product. */
-static void join(pass *p, const proj *out, rows *from, const norm *post)
+static void layer_join(pass *p, const proj *out, rows *from, const norm *post)
 {
     bool apart = stands_apart(p);
     blk_linear(&p->l, out, from, apart ? &p->y : &p->x, !apart);
-    leave(p, post, !apart);
+    layer_leave(p, post, !apart);
 }
 
 /* Attention to the source, between a decoder's own and its feed-forward network. */
 static void cross_over(pass *p, const cross *x)
 {
-    blk_linear(&p->l, &x->q, enter(p, &x->pre, &p->h), &p->cross_q, false);
+    blk_linear(&p->l, &x->q, layer_enter(p, &x->pre, &p->h), &p->cross_q, false);
     blk_cross(&p->l, x, p->cross, &p->cross_q, &p->att);
-    join(p, &x->out, &p->att, &x->post);
+    layer_join(p, &x->out, &p->att, &x->post);
 }
 
 static void feed(pass *p, const layer *ly, rows *in)
@@ -271,21 +271,21 @@ static void feed(pass *p, const layer *ly, rows *in)
     const ffn_conf *c = &p->c->ffn;
     if (ly->moe.c) {
         blk_moe(&p->l, &ly->moe, &p->s->moe, in, &p->y);
-        leave(p, &ly->ffn_post, false);
+        layer_leave(p, &ly->ffn_post, false);
         return;
     }
     rows *act = c->gated || p->act.own ? &p->act : &p->ff;
     blk_linear(&p->l, &ly->up, in, &p->ff, false);
     blk_activate(&p->l, c->act, c->gated, act, &p->ff);
-    join(p, &ly->down, act, &ly->ffn_post);
+    layer_join(p, &ly->down, act, &ly->ffn_post);
 }
 
 void layer_run(pass *p, const layer *ly)
 {
-    rows *in = enter(p, &ly->attn_pre, &p->h), *second = NULL;
+    rows *in = layer_enter(p, &ly->attn_pre, &p->h), *second = NULL;
     if (p->c->branch == BRANCH_ONE_NORM) second = in;
-    if (p->c->branch == BRANCH_TWO_NORMS) second = enter(p, &ly->ffn_pre, &p->h2);
-    join(p, &ly->out, ly->mixer->run(p, ly, in), &ly->attn_post);
+    if (p->c->branch == BRANCH_TWO_NORMS) second = layer_enter(p, &ly->ffn_pre, &p->h2);
+    layer_join(p, &ly->out, ly->mixer->run(p, ly, in), &ly->attn_post);
     if (ly->cross.q.n_parts > 0) cross_over(p, &ly->cross);
-    feed(p, ly, second ? second : enter(p, &ly->ffn_pre, &p->h));
+    feed(p, ly, second ? second : layer_enter(p, &ly->ffn_pre, &p->h));
 }

@@ -74,7 +74,7 @@ void moe_space_done(moe_space *s)
 /* ---- the step --------------------------------------------------------------------------------------- */
 
 /* One token's experts, in the order of their numbers, and what each counts. logits are overwritten. */
-static void choose(const moe *e, const vec_kernels *v, float *logits, uint32_t *expert, float *weight)
+static void moe_choose(const moe *e, const vec_kernels *v, float *logits, uint32_t *expert, float *weight)
 {
     size_t n = e->c->n_expert, k = e->c->n_used;
     float sum = 0;
@@ -127,7 +127,7 @@ static void multiply(lane *l, const proj *experts, size_t n_expert, const uint32
     }
 }
 
-static void gather(lane *l, const moe_space *s, rows *x, rows *picked)
+static void moe_gather(lane *l, const moe_space *s, rows *x, rows *picked)
 {
     size_t i, end;
     rows_use(l, {x, READ_ALL}, {picked, WRITE_MINE});
@@ -164,12 +164,12 @@ void blk_moe(lane *l, const moe *e, const moe_space *s, rows *x, rows *y)
     rows_use(l, {&logits, READ_MINE | WRITE_MINE}, {&choice, WRITE_MINE});
     rows_share(l, &logits, &t, &end);
     for (; t < end; t++) {
-        choose(e, l->v, rows_at(&logits, t), s->expert + t * c->n_used, s->weight + t * c->n_used);
+        moe_choose(e, l->v, rows_at(&logits, t), s->expert + t * c->n_used, s->weight + t * c->n_used);
     }
     rows_use(l, {&choice, READ_ALL}, {&order, WRITE_PARTS});
     if (member_index(l->m) == 0) sort_places(e, s, n);
     rows_use(l, {&order, READ_ALL});
-    gather(l, s, x, &picked);
+    moe_gather(l, s, x, &picked);
     l->acts = s->acts;
     multiply(l, e->in, c->n_expert, s->first, &picked, &ff);
     blk_activate(l, c->act, c->gated, c->gated ? &act : &ff, &ff);

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "model/packed/regroup.h"
 
-static const tensor *find(const model *m, const char *prefix, const char *stem, const char *suffix)
+static const tensor *proj_find(const model *m, const char *prefix, const char *stem, const char *suffix)
 {
     char name[128];
     snprintf(name, sizeof name, "%s%s.%s", prefix, stem, suffix);
@@ -50,7 +50,7 @@ static int join_biases(float **ret, const piece *ps, size_t n, size_t rows, shoa
 
 /* What an image of packed weights tells matrices apart by: the tensors whose rows they are, in order (FNV-1a;
  * of experts, the byte of the tensor at which each begins). */
-static uint64_t name_of(const piece *ps, size_t n)
+static uint64_t proj_name_of(const piece *ps, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325;
     for (size_t i = 0; i < n; i++) {
@@ -78,8 +78,8 @@ static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, sho
     float *bias = NULL;
     int rc = join_biases(&bias, ps, n, rows, err);
     if (rc == 0)
-        rc = wmat_join(&p->part[p->n_parts], model_home(m), name_of(ps, n), regroup_type(m, ps[0].weight),
-                       parts, n, p->cols, bias, set, err);
+        rc = wmat_join(&p->part[p->n_parts], model_home(m), proj_name_of(ps, n),
+                       regroup_type(m, ps[0].weight), parts, n, p->cols, bias, set, err);
     if (rc == 0) {
         p->first_row[p->n_parts++] = p->rows;
         p->rows += rows;
@@ -120,10 +120,10 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
     piece ps[PROJ_PARTS_MAX] = {0};
     *p = (proj){0};
     for (size_t i = 0; i < n_stems; i++) {
-        const tensor *t = find(m, prefix, stems[i], "weight");
+        const tensor *t = proj_find(m, prefix, stems[i], "weight");
         if (!t) return err_set(err, SHOAL_EFORMAT, "%s%s.weight is missing", prefix, stems[i]);
         ps[i] = (piece){.weight = t,
-                        .bias = find(m, prefix, stems[i], "bias"),
+                        .bias = proj_find(m, prefix, stems[i], "bias"),
                         .data = t->data,
                         .rows = tensor_rows(t),
                         .cols = t->dims[0]};
@@ -137,11 +137,11 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
 
 int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem, isa set, shoal_err *err)
 {
-    const tensor *t = find(m, prefix, stem, "weight");
+    const tensor *t = proj_find(m, prefix, stem, "weight");
     *p = (proj){0};
     if (!t || t->n_dims < 2) return err_set(err, SHOAL_EFORMAT, "%s%s.weight is missing", prefix, stem);
     piece one = {.weight = t,
-                 .bias = find(m, prefix, stem, "bias"),
+                 .bias = proj_find(m, prefix, stem, "bias"),
                  .data = t->data,
                  .rows = t->dims[t->n_dims - 1],
                  .cols = 1};
@@ -155,7 +155,7 @@ int proj_load_expert(proj *p, const model *m, const char *prefix, const char *co
     piece ps[PROJ_PARTS_MAX] = {0};
     *p = (proj){0};
     for (size_t i = 0; i < n_stems; i++) {
-        const tensor *t = find(m, prefix, stems[i], "weight");
+        const tensor *t = proj_find(m, prefix, stems[i], "weight");
         if (!t || t->n_dims != 3 || t->dims[2] != n_expert) {
             return err_set(err, SHOAL_EFORMAT, "%s%s.weight should hold %zu experts", prefix, stems[i],
                            n_expert);

@@ -207,7 +207,7 @@ static void run_cell(lane *l, const step *s, size_t i, rows *in, rows *gates, ro
     for (size_t item = me; item < s->n_items; item += n_members) run_series(s, l->v, i, item, work);
 }
 
-static void run_step(void *arg, team_member *m)
+static void recurrent_run_step(void *arg, team_member *m)
 {
     const step *s = arg;
     recurrent *r = s->r;
@@ -249,7 +249,7 @@ static void recurrent_encode(net *n, team *t, net_input *items, size_t n_items)
     assert(n_items <= r->limits.max_inputs);
     if (n_items == 0) return;
     lay_out(&s);
-    team_run(t, run_step, &s);
+    team_run(t, recurrent_run_step, &s);
     for (size_t i = 0; i < n_items; i++) {
         items[i].values = at;
         items[i].rows = items[i].every ? items[i].n_features : 1;

@@ -18,7 +18,7 @@ static size_t best_label(const float *logits, size_t n, float *ret_prob)
     return best;
 }
 
-static const char *kind_of(const char *label)
+static const char *tagging_kind_of(const char *label)
 {
     return (label[0] == 'B' || label[0] == 'I') && label[1] == '-' ? label + 2 : label;
 }
@@ -40,7 +40,7 @@ int tagging_entities(const model_config *c, const encoding *e, const float *logi
             open = NULL;
             continue;
         }
-        const char *kind = kind_of(label);
+        const char *kind = tagging_kind_of(label);
         bool begins = label[0] == 'B' && label[1] == '-';
         if (begins || !open || strcmp(open->label, kind) != 0) {
             open = &found[n++];

@@ -129,7 +129,7 @@ void audio_reader_free(audio_reader *r)
     free(r);
 }
 
-static int keep(audio_reader *r, const void *bytes, size_t n, shoal_err *err)
+static int audio_keep(audio_reader *r, const void *bytes, size_t n, shoal_err *err)
 {
     if (n > r->sink.o.max_bytes - r->kept.len)
         return err_set(err, SHOAL_ELIMIT,
@@ -149,20 +149,20 @@ static int push_wav(audio_reader *r, const uint8_t *bytes, size_t n, shoal_err *
     return 0;
 }
 
-static int push(audio_reader *r, const uint8_t *bytes, size_t n, shoal_err *err)
+static int audio_push(audio_reader *r, const uint8_t *bytes, size_t n, shoal_err *err)
 {
     int rc;
     bool raw = r->sink.o.raw_rate != 0;
     if (r->kind == KIND_WHOLE || (r->kind == KIND_WAV && !r->wav.has_fmt && !raw)) {
-        if ((rc = keep(r, bytes, n, err)) != 0 || r->kind == KIND_WHOLE) return rc;
+        if ((rc = audio_keep(r, bytes, n, err)) != 0 || r->kind == KIND_WHOLE) return rc;
     }
     if (r->kind == KIND_WAV) return push_wav(r, bytes, n, err);
-    if ((rc = keep(r, bytes, n, err)) != 0 || r->kept.len < AUDIO_SNIFF_BYTES) return rc;
+    if ((rc = audio_keep(r, bytes, n, err)) != 0 || r->kept.len < AUDIO_SNIFF_BYTES) return rc;
     if ((rc = find_kind(r, err)) != 0 || r->kind == KIND_WHOLE) return rc;
     return push_wav(r, (const uint8_t *)r->kept.data, r->kept.len, err);
 }
 
-static int settle(audio_reader *r, int rc, const shoal_err *said, shoal_err *err)
+static int audio_settle(audio_reader *r, int rc, const shoal_err *said, shoal_err *err)
 {
     if (rc != 0 && r->failed.code == 0) r->failed = *said;
     if (rc != 0 && err) *err = r->failed;
@@ -172,9 +172,9 @@ static int settle(audio_reader *r, int rc, const shoal_err *said, shoal_err *err
 int audio_reader_push(audio_reader *r, const void *bytes, size_t n, shoal_err *err)
 {
     shoal_err said = {0};
-    if (r->failed.code != 0) return settle(r, r->failed.code, NULL, err);
+    if (r->failed.code != 0) return audio_settle(r, r->failed.code, NULL, err);
     if (r->finished) return err_set(err, SHOAL_EINVALID, "the sound has already been finished");
-    return settle(r, n > 0 ? push(r, bytes, n, &said) : 0, &said, err);
+    return audio_settle(r, n > 0 ? audio_push(r, bytes, n, &said) : 0, &said, err);
 }
 
 /* The first page of an Ogg stream has one packet, which names the codec: 27 bytes and one length before it.
@@ -217,7 +217,7 @@ static int decode_kept(audio_reader *r, shoal_err *err)
     return rc;
 }
 
-static int finish(audio_reader *r, shoal_err *err)
+static int audio_finish(audio_reader *r, shoal_err *err)
 {
     if (r->kind == KIND_UNKNOWN) return audio_too_short(r->kept.len, err);
     int rc = r->kind == KIND_WAV ? wav_finish(&r->wav, &r->sink, err) : decode_kept(r, err);
@@ -228,10 +228,10 @@ static int finish(audio_reader *r, shoal_err *err)
 int audio_reader_finish(audio_reader *r, shoal_err *err)
 {
     shoal_err said = {0};
-    if (r->failed.code != 0) return settle(r, r->failed.code, NULL, err);
+    if (r->failed.code != 0) return audio_settle(r, r->failed.code, NULL, err);
     if (r->finished) return 0;
     r->finished = true;
-    return settle(r, finish(r, &said), &said, err);
+    return audio_settle(r, audio_finish(r, &said), &said, err);
 }
 
 const float *audio_reader_samples(const audio_reader *r, size_t *ret_n)

@@ -54,7 +54,7 @@ static bool pcm_of_bits(unsigned bits, pcm_kind *ret)
     return true;
 }
 
-static bool kind_of(unsigned format, unsigned bits, pcm_kind *ret)
+static bool audio_wav_kind_of(unsigned format, unsigned bits, pcm_kind *ret)
 {
     switch (format) {
     case FORMAT_PCM: return pcm_of_bits(bits, ret);
@@ -81,7 +81,7 @@ static int read_fmt(wav_parser *w, audio_sink *sink, shoal_err *err)
         format = cur_u16(&c);
         if (c.failed) return damaged(err, "its extensible fmt chunk is too short");
     }
-    if (!kind_of(format, bits, &w->kind)) {
+    if (!audio_wav_kind_of(format, bits, &w->kind)) {
         w->state = WAV_OTHER;
         return 0;
     }

@@ -32,7 +32,7 @@ int image_alloc(image *ret, uint32_t width, uint32_t height, size_t max_pixels, 
 
 /* ---- orientation ------------------------------------------------------------------------------------ */
 
-static uint32_t number(cur *c, size_t bytes, bool big)
+static uint32_t image_number(cur *c, size_t bytes, bool big)
 {
     uint32_t v = 0;
     const uint8_t *p = cur_take(c, bytes);
@@ -48,13 +48,14 @@ int image_exif_orientation(const uint8_t *tiff, size_t n)
     const uint8_t *order = cur_take(&c, 2);
     if (!order || (memcmp(order, "II", 2) != 0 && memcmp(order, "MM", 2) != 0)) return 1;
     bool big = order[0] == 'M';
-    if (number(&c, 2, big) != 42) return 1;
-    uint32_t at = number(&c, 4, big);
+    if (image_number(&c, 2, big) != 42) return 1;
+    uint32_t at = image_number(&c, 4, big);
     c = cur_over(tiff, n);
     cur_take(&c, at);
-    for (uint32_t left = number(&c, 2, big); left > 0 && !c.failed; left--) {
-        uint32_t tag = number(&c, 2, big), type = number(&c, 2, big), count = number(&c, 4, big);
-        uint32_t value = number(&c, 2, big);
+    for (uint32_t left = image_number(&c, 2, big); left > 0 && !c.failed; left--) {
+        uint32_t tag = image_number(&c, 2, big), type = image_number(&c, 2, big),
+                 count = image_number(&c, 4, big);
+        uint32_t value = image_number(&c, 2, big);
         cur_take(&c, 2);
         if (tag != 0x112 || type != 3 || count != 1 || c.failed) continue;
         return value >= 1 && value <= 8 ? (int)value : 1;
@@ -85,7 +86,7 @@ int image_orient(image *im, int orientation, shoal_err *err)
 
 /* ---- which format ----------------------------------------------------------------------------------- */
 
-static int refuse(const uint8_t *p, size_t n, shoal_err *err)
+static int image_refuse(const uint8_t *p, size_t n, shoal_err *err)
 {
     static const struct {
         size_t at;
@@ -133,7 +134,7 @@ int image_decode(image *ret, const void *bytes, size_t n, const image_limits *li
     else if (image_is_jpeg(p, n))
         rc = image_jpeg(&im, &orientation, p, n, &l, err);
     else
-        return refuse(p, n, err);
+        return image_refuse(p, n, err);
     if (rc == 0) rc = image_orient(&im, orientation, err);
     if (rc != 0) {
         image_done(&im);
@@ -161,10 +162,10 @@ static size_t jpeg_cost(const uint8_t *bytes, size_t n)
     while (!c.failed) {
         const uint8_t *m = cur_take(&c, 2);
         if (!m || m[0] != 0xFF) return 0;
-        uint32_t length = number(&c, 2, true);
+        uint32_t length = image_number(&c, 2, true);
         if (m[1] >= 0xC0 && m[1] <= 0xCF && m[1] != 0xC4 && m[1] != 0xC8 && m[1] != 0xCC) {
             cur_take(&c, 1);
-            uint32_t height = number(&c, 2, true), width = number(&c, 2, true);
+            uint32_t height = image_number(&c, 2, true), width = image_number(&c, 2, true);
             return cost_of(width, height, (m[1] & 3) == 2 ? PROGRESSIVE_SCANS : 1);
         }
         if (length < 2) return 0;
@@ -178,7 +179,7 @@ static size_t png_cost(const uint8_t *bytes, size_t n)
 {
     cur c = cur_over(bytes, n);
     cur_take(&c, 16);
-    uint32_t width = number(&c, 4, true), height = number(&c, 4, true);
+    uint32_t width = image_number(&c, 4, true), height = image_number(&c, 4, true);
     return c.failed ? 0 : cost_of(width, height, 1);
 }
 

@@ -47,7 +47,7 @@ static void on_error(j_common_ptr d)
 
 /* libjpeg paints what is missing grey and goes on; a model would be shown what nobody sent. Oddities around
  * the pixels are let through. */
-static void on_message(j_common_ptr d, int level)
+static void image_jpeg_on_message(j_common_ptr d, int level)
 {
     int code = d->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
@@ -57,7 +57,7 @@ static void on_message(j_common_ptr d, int level)
 
 static void on_output(j_common_ptr d) {}
 
-static void leave(jpeg_job *job, int rc)
+static void image_jpeg_leave(jpeg_job *job, int rc)
 {
     job->rc = rc;
     longjmp(job->leave, 1);
@@ -84,21 +84,21 @@ static double all_samples(const struct jpeg_decompress_struct *d)
 
 /* A file of several scans is read into memory row of blocks by row of blocks, scan by scan, before the first
  * pixel comes; this is called before each of them. */
-static void on_progress(j_common_ptr common)
+static void image_jpeg_on_progress(j_common_ptr common)
 {
     jpeg_job *job = job_of(common);
     struct jpeg_decompress_struct *d = &job->d;
     int rc = cancel_ask(&job->limits->cancel, job->err);
-    if (rc != 0) leave(job, rc);
+    if (rc != 0) image_jpeg_leave(job, rc);
     if (job->has_scans) return;
     job->samples += row_samples(d);
     if (job->samples <= job->samples_max && d->input_scan_number <= SCANS_MAX) return;
-    leave(job,
-          err_set(job->err, SHOAL_ELIMIT,
-                  "the JPEG image of %u x %u pixels takes more than %zu pixels of work in its %d scans so "
-                  "far: send it smaller, or not progressive",
-                  (unsigned)d->image_width, (unsigned)d->image_height, job->limits->max_work,
-                  d->input_scan_number));
+    image_jpeg_leave(
+        job, err_set(job->err, SHOAL_ELIMIT,
+                     "the JPEG image of %u x %u pixels takes more than %zu pixels of work in its %d scans so "
+                     "far: send it smaller, or not progressive",
+                     (unsigned)d->image_width, (unsigned)d->image_height, job->limits->max_work,
+                     d->input_scan_number));
 }
 
 static int orientation_of(const struct jpeg_decompress_struct *d)
@@ -136,7 +136,7 @@ static void read_rows(jpeg_job *job)
     }
 }
 
-static int run(jpeg_job *job, int *ret_orientation, const uint8_t *bytes, size_t n)
+static int image_jpeg_run(jpeg_job *job, int *ret_orientation, const uint8_t *bytes, size_t n)
 {
     struct jpeg_decompress_struct *d = &job->d;
     if (setjmp(job->leave)) return job->rc;
@@ -172,13 +172,13 @@ int image_jpeg(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n,
     job->d.err = jpeg_std_error(&job->errors);
     job->d.client_data = job; /* kept by jpeg_create_decompress */
     job->errors.error_exit = on_error;
-    job->errors.emit_message = on_message;
+    job->errors.emit_message = image_jpeg_on_message;
     job->errors.output_message = on_output;
-    job->progress.progress_monitor = on_progress;
+    job->progress.progress_monitor = image_jpeg_on_progress;
     job->out = ret;
     job->limits = limits;
     job->err = err;
-    int rc = run(job, ret_orientation, bytes, n);
+    int rc = image_jpeg_run(job, ret_orientation, bytes, n);
     jpeg_destroy_decompress(&job->d);
     free(job->cmyk);
     free(job);

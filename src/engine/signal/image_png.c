@@ -60,7 +60,7 @@ static void ask_for_rgb(png_job *job, png_structp png, png_infop info)
     png_read_update_info(png, info);
 }
 
-static void leave(png_job *job, png_structp png, int rc)
+static void image_png_leave(png_job *job, png_structp png, int rc)
 {
     job->rc = rc;
     png_longjmp(png, 1);
@@ -72,7 +72,7 @@ static void on_info(png_structp png, png_infop info)
     png_job *job = png_get_progressive_ptr(png);
     uint32_t w = png_get_image_width(png, info), h = png_get_image_height(png, info);
     int rc = image_alloc(job->out, w, h, job->limits->max_pixels, job->err);
-    if (rc != 0) leave(job, png, rc);
+    if (rc != 0) image_png_leave(job, png, rc);
     ask_for_rgb(job, png, info);
     if (png_get_rowbytes(png, info) != (size_t)w * 3) png_error(png, "its pixels are of no known kind");
 }
@@ -82,7 +82,7 @@ static void on_row(png_structp png, png_bytep row, png_uint_32 y, int pass)
 {
     png_job *job = png_get_progressive_ptr(png);
     int rc = cancel_ask(&job->limits->cancel, job->err);
-    if (rc != 0) leave(job, png, rc);
+    if (rc != 0) image_png_leave(job, png, rc);
     png_progressive_combine_row(png, job->out->rgb + (size_t)y * job->out->width * 3, row);
     job->has_rows |= pass == job->last_pass && y + 1 == job->out->height;
 }
@@ -96,7 +96,7 @@ static int on_chunk(png_structp png, png_unknown_chunkp chunk)
     return 1;
 }
 
-static void on_end(png_structp png, png_infop info)
+static void image_png_on_end(png_structp png, png_infop info)
 {
     ((png_job *)png_get_progressive_ptr(png))->ended = true;
 }
@@ -109,11 +109,11 @@ static void look_for_exif(png_job *job, png_structp png, png_infop info)
     if (png_get_eXIf_1(png, info, &n, &exif) && exif) job->orientation = image_exif_orientation(exif, n);
 }
 
-static int run(png_job *job, png_structp png, png_infop info, const uint8_t *bytes, size_t n)
+static int image_png_run(png_job *job, png_structp png, png_infop info, const uint8_t *bytes, size_t n)
 {
     if (setjmp(png_jmpbuf(png)))
         return job->rc ? job->rc : err_set(job->err, SHOAL_EFORMAT, "the PNG is damaged");
-    png_set_progressive_read_fn(png, job, on_info, on_row, on_end);
+    png_set_progressive_read_fn(png, job, on_info, on_row, image_png_on_end);
     png_set_read_user_chunk_fn(png, job, on_chunk);
     png_set_user_limits(png, IMAGE_SIDE_MAX, IMAGE_SIDE_MAX);
     png_set_chunk_malloc_max(png, TEXT_MAX);
@@ -132,7 +132,7 @@ int image_png(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, 
     png_structp png =
         png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning, &job, on_alloc, on_free);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    int rc = info ? run(&job, png, info, bytes, n) : err_nomem(err);
+    int rc = info ? image_png_run(&job, png, info, bytes, n) : err_nomem(err);
     png_destroy_read_struct(&png, &info, NULL);
     *ret_orientation = job.orientation;
     return rc;

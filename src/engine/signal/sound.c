@@ -51,7 +51,7 @@ static int more_wav(sound *s, pass *p, shoal_err *err)
     return rc == 0 ? 1 : rc;
 }
 
-static int begin(sound *s, pass *p, bool counts_only, shoal_err *err)
+static int sound_begin(sound *s, pass *p, bool counts_only, shoal_err *err)
 {
     p->sink.o = s->o;
     p->sink.info.format = "";
@@ -62,7 +62,7 @@ static int begin(sound *s, pass *p, bool counts_only, shoal_err *err)
 }
 
 /* Decode a piece. At the end the sink gives what its resampler held back. */
-static int step(sound *s, pass *p, shoal_err *err)
+static int sound_step(sound *s, pass *p, shoal_err *err)
 {
     int rc = p->is_wav ? more_wav(s, p, err) : p->codec.more(p->codec.state, &p->sink, err);
     if (rc != 0) return rc > 0 ? 0 : rc;
@@ -90,12 +90,12 @@ static void note_end(sound *s)
     s->length = s->from + s->now.sink.n;
 }
 
-static int start(sound *s, shoal_err *err)
+static int sound_start(sound *s, shoal_err *err)
 {
     int rc = audio_settle_options(&s->o, err);
     if (rc == 0 && s->n_bytes < AUDIO_SNIFF_BYTES) rc = audio_too_short(s->n_bytes, err);
     if (rc == 0) rc = audio_family(s->bytes, &s->family, &s->is_wav, err);
-    return rc == 0 ? begin(s, &s->now, false, err) : rc;
+    return rc == 0 ? sound_begin(s, &s->now, false, err) : rc;
 }
 
 int sound_open(sound **ret, const void *bytes, size_t n, const audio_options *options, shoal_err *err)
@@ -104,7 +104,7 @@ int sound_open(sound **ret, const void *bytes, size_t n, const audio_options *op
     if (!s) return err_nomem(err);
     *s = (sound){.bytes = bytes, .n_bytes = n};
     if (options) s->o = *options;
-    int rc = start(s, err);
+    int rc = sound_start(s, err);
     if (rc == 0)
         *ret = s;
     else
@@ -135,7 +135,7 @@ void sound_free(sound *s)
 }
 
 /* What lies before `at`, as far as it is decoded. */
-static void drop(sound *s, size_t at)
+static void sound_drop(sound *s, size_t at)
 {
     audio_sink *k = &s->now.sink;
     size_t n = at - s->from < k->n ? at - s->from : k->n;
@@ -148,10 +148,10 @@ int sound_view(sound *s, size_t at, size_t n, const float **ret, size_t *ret_n, 
 {
     int rc = 0;
     if (at < s->from) return err_set(err, SHOAL_EINVALID, "a sound is not heard backwards");
-    drop(s, at);
+    sound_drop(s, at);
     while (rc == 0 && !s->now.ended && s->from + s->now.sink.n < at + n) {
-        rc = step(s, &s->now, err);
-        drop(s, at);
+        rc = sound_step(s, &s->now, err);
+        sound_drop(s, at);
     }
     if (rc != 0) return rc;
     if (s->now.ended) note_end(s);
@@ -165,8 +165,8 @@ int sound_measure(sound *s, shoal_err *err)
 {
     pass count = {0};
     if (s->measured) return 0;
-    int rc = begin(s, &count, true, err);
-    while (rc == 0 && !count.ended) rc = step(s, &count, err);
+    int rc = sound_begin(s, &count, true, err);
+    while (rc == 0 && !count.ended) rc = sound_step(s, &count, err);
     if (rc == 0) {
         s->measured = true;
         s->length = length_of(&count);

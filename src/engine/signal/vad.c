@@ -82,7 +82,7 @@ static void note_silence(cutter *c, float p, size_t now)
 }
 
 /* A stretch that is too long ends in its longest silence and goes on behind it; without one it ends here. */
-static void cut(cutter *c, size_t now)
+static void vad_cut(cutter *c, size_t now)
 {
     if (c->longest.n == 0) {
         add_segment(c, now);
@@ -97,7 +97,7 @@ static void cut(cutter *c, size_t now)
     c->quiet = false; /* a silence that is going on counts from here */
 }
 
-static void step(cutter *c, size_t now)
+static void vad_step(cutter *c, size_t now)
 {
     float p = c->p[now / c->o->window];
     if (!c->speaking) {
@@ -107,7 +107,7 @@ static void step(cutter *c, size_t now)
     }
     if (p >= c->o->threshold) note_silence(c, p, now);
     if (c->max_speech > 0 && (double)(now - c->start) > c->max_speech) {
-        cut(c, now);
+        vad_cut(c, now);
         if (!c->speaking) return;
     }
     note_silence(c, p, now);
@@ -146,7 +146,7 @@ int vad_segments(const float *p, size_t n, size_t n_samples, const vad_options *
                 .min_cut = o.min_cut_ms * ms,
                 .ret = ret,
                 .cap = cap};
-    for (size_t i = 0; i < n; i++) step(&c, i * o.window);
+    for (size_t i = 0; i < n; i++) vad_step(&c, i * o.window);
     if (c.speaking && (double)(n_samples - c.start) > c.min_speech) add_segment(&c, n_samples);
     *ret_n = c.n;
     pad(ret, c.n < cap ? c.n : cap, n_samples, (size_t)(o.pad_ms * ms));

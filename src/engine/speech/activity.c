@@ -81,7 +81,7 @@ static size_t fft_size_for(uint32_t rate)
     return n;
 }
 
-static bool make_room(activity *a)
+static bool activity_make_room(activity *a)
 {
     a->window = mem_calloc64(a->n_fft, sizeof *a->window);
     a->x = mem_calloc64(a->n_fft * FFT_LANES, sizeof *a->x);
@@ -137,7 +137,7 @@ int activity_new(activity **ret, uint32_t rate, shoal_err *err)
     a->level_to = bin_of(a, rate, LEVEL_HIGH_HZ);
     for (size_t i = 0; i <= N_BANDS; i++) a->band_from[i] = bin_of(a, rate, BAND_HZ[i]);
     rc = fft_new(&a->fft, a->n_fft, err);
-    if (rc == 0 && (!make_room(a) || open_input(a) != 0)) rc = err_nomem(err);
+    if (rc == 0 && (!activity_make_room(a) || open_input(a) != 0)) rc = err_nomem(err);
     if (rc != 0) {
         activity_free(a);
         return rc;
@@ -329,7 +329,7 @@ static void weigh(activity *a, size_t i)
     m->evidence = may ? (over < PITCH_MAX ? over : PITCH_MAX) * change(a, i) : 0;
 }
 
-static float least(float x, float y)
+static float activity_least(float x, float y)
 {
     return x < y ? x : y;
 }
@@ -338,10 +338,10 @@ static void sustain(activity *a, size_t i)
 {
     float before = i >= SUSTAINED ? at(a, i - SUSTAINED)->evidence : 0;
     float behind = i + SUSTAINED < a->n_frames ? at(a, i + SUSTAINED)->evidence : 0;
-    at(a, i)->sustained = least(at(a, i)->evidence, before > behind ? before : behind);
+    at(a, i)->sustained = activity_least(at(a, i)->evidence, before > behind ? before : behind);
 }
 
-static void gather(activity *a, size_t i)
+static void activity_gather(activity *a, size_t i)
 {
     float sum = 0;
     for (size_t k = first_of(i, GATHERED), end = end_of(a, i, GATHERED); k < end; k++)
@@ -363,7 +363,8 @@ static void decide(activity *a)
     for (; has(a, a->n_smooth, SMOOTHED, a->n_frames); a->n_smooth++) smooth(a, a->n_smooth);
     for (; has(a, a->n_evidence, FLOOR, a->n_smooth); a->n_evidence++) weigh(a, a->n_evidence);
     for (; has(a, a->n_sustained, SUSTAINED, a->n_evidence); a->n_sustained++) sustain(a, a->n_sustained);
-    for (; has(a, a->n_gathered, GATHERED, a->n_sustained); a->n_gathered++) gather(a, a->n_gathered);
+    for (; has(a, a->n_gathered, GATHERED, a->n_sustained); a->n_gathered++)
+        activity_gather(a, a->n_gathered);
     for (; has(a, a->n_on, REACH, a->n_gathered); a->n_on++) turn_on(a, a->n_on);
 }
 

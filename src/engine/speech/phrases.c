@@ -9,7 +9,7 @@
 
 enum { LOOP_IDS_MAX = 64, COPIES = 3, WORDS_MAX = 8 };
 
-static bool is_blank(char c)
+static bool phrases_is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -17,8 +17,8 @@ static bool is_blank(char c)
 int phrases_compression(const char *text, size_t n, double *ret)
 {
     *ret = 0;
-    while (n > 0 && is_blank(text[n - 1])) n--;
-    for (; n > 0 && is_blank(*text); n--) text++;
+    while (n > 0 && phrases_is_blank(text[n - 1])) n--;
+    for (; n > 0 && phrases_is_blank(*text); n--) text++;
     if (n == 0) return 0;
     uLongf packed = compressBound((uLong)n);
     Bytef *room = malloc(packed);
@@ -155,7 +155,7 @@ size_t phrases_repeated(const char *before, size_t n_before, const char *now, si
         for (size_t skip = 0; skip <= (k > 1) && skip + k <= n_new; skip++) {
             if (!all_same(old + n_old - k, new + skip, k)) continue;
             at = (size_t)(new[skip + k - 1].s - now) + new[skip + k - 1].n;
-            while (at < n_now && !in_word(now[at]) && !is_blank(now[at])) at++; /* its punctuation */
+            while (at < n_now && !in_word(now[at]) && !phrases_is_blank(now[at])) at++; /* its punctuation */
             return at;
         }
     return 0;

@@ -12,7 +12,7 @@ typedef struct waiter {
 } waiter;
 
 /* The engine's thread; nobody else touches t until `done`. */
-static void on_event(void *user, const gen_event *ev)
+static void transcriber_on_event(void *user, const gen_event *ev)
 {
     waiter *w = user;
     if (ev->kind == EVENT_TOKEN) {
@@ -32,7 +32,7 @@ static int hear_window(engine *e, waiter *w, shoal_err *err)
     enc_request source;
     transcription_request(w->t, &r, &source);
     w->done = false;
-    int rc = engine_generate(e, &r, on_event, w, NULL, err);
+    int rc = engine_generate(e, &r, transcriber_on_event, w, NULL, err);
     if (rc != 0) return rc;
     pthread_mutex_lock(&w->lock);
     while (!w->done) pthread_cond_wait(&w->wake, &w->lock);

@@ -107,7 +107,7 @@ static int check_options(transcription *t, shoal_err *err)
     return t->language ? 0 : refuse_language(h, name, err);
 }
 
-static int make_room(transcription *t, shoal_err *err)
+static int transcription_make_room(transcription *t, shoal_err *err)
 {
     size_t n;
     if (size_mul(t->h->n_frames, t->h->mel.n_mels, &n)) return err_nomem(err);
@@ -138,7 +138,7 @@ int transcription_new(transcription **ret, const whisper_tokens *h, sound *s, co
     t->n = sound_length(s);
     if (rc == 0) rc = trimmed_new(&t->trimmed, s, h->mel.rate, pause_of(t), !o->no_vad, err);
     if (rc == 0) rc = make_prompt(t, err);
-    if (rc == 0) rc = make_room(t, err);
+    if (rc == 0) rc = transcription_make_room(t, err);
     t->o.language = t->o.prompt = NULL; /* the caller's */
     bool times = o->times || t->n > h->n_window;
     speech_rule_init(&t->rule, h, t->language, o->translate, times);
@@ -200,7 +200,7 @@ static size_t quietest(const transcription *t, bool *ret_quiet)
 /* A model with time tokens says itself where its words end, so one of them may hear many pieces of speech at
  * once and, where there is more, as many whole ones as fill half of a window. Another one hears a piece at a
  * time, and a long one with some of it twice where no pause can be cut. */
-static void cut(transcription *t, size_t n)
+static void transcription_cut(transcription *t, size_t n)
 {
     size_t most = t->h->n_window, seam = 0;
     bool times = t->rule.times, quiet = true;
@@ -225,7 +225,7 @@ static int cut_window(transcription *t, shoal_err *err)
     int rc = trimmed_view(t->trimmed, t->at, t->h->n_window + 1, &t->x, &n, err);
     if (rc != 0) return rc;
     t->n_window = 0;
-    if (n > (t->at > 0 ? least : 0)) cut(t, n);
+    if (n > (t->at > 0 ? least : 0)) transcription_cut(t, n);
     return 0;
 }
 
@@ -343,7 +343,7 @@ static int decode(const transcription *t, const int32_t *ids, size_t n, buf *ret
     return ret->failed ? SHOAL_ENOMEM : 0;
 }
 
-static bool is_blank(char c)
+static bool transcription_is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -352,20 +352,20 @@ static bool is_blank(char c)
 static int move_blanks(transcription *t)
 {
     buf *b = &t->text;
-    if (t->owes_blank && b->len > 0 && !is_blank(*b->data)) {
+    if (t->owes_blank && b->len > 0 && !transcription_is_blank(*b->data)) {
         if (buf_putc(b, ' ')) return SHOAL_ENOMEM;
         memmove(b->data + 1, b->data, b->len - 1);
         *b->data = ' ';
     }
     size_t n = b->len;
-    while (n > 0 && is_blank(b->data[n - 1])) n--;
+    while (n > 0 && transcription_is_blank(b->data[n - 1])) n--;
     if (n > 0) t->owes_blank = n < b->len;
     b->len = n;
     return 0;
 }
 
 /* Words between two samples of the window. */
-static int give(taker *k, const int32_t *ids, size_t n, size_t from, size_t to)
+static int transcription_give(taker *k, const int32_t *ids, size_t n, size_t from, size_t to)
 {
     transcription *t = k->t;
     heard_segment s = k->s;
@@ -395,7 +395,7 @@ static int give_timed(taker *k, const int32_t *ids, size_t n, size_t *ret)
         bool pair = i < n && is_time(t, ids[i - 1]) && is_time(t, ids[i]);
         if (!pair && !(i == n && ends_single)) continue;
         size_t begin = is_time(t, ids[from]) ? sample_of(t, ids[from]) : 0, end = sample_of(t, ids[i - 1]);
-        rc = give(k, ids + from, i - from, begin, end > begin ? end : begin);
+        rc = transcription_give(k, ids + from, i - from, begin, end > begin ? end : begin);
         from = i;
         if (pair) last = end;
     }
@@ -403,7 +403,7 @@ static int give_timed(taker *k, const int32_t *ids, size_t n, size_t *ret)
         size_t end = t->n_window, begin = n > 0 && is_time(t, ids[0]) ? sample_of(t, ids[0]) : 0;
         for (size_t i = 1; i < n; i++)
             if (is_time(t, ids[i]) && sample_of(t, ids[i]) > begin) end = sample_of(t, ids[i]);
-        return give(k, ids, n, begin, end);
+        return transcription_give(k, ids, n, begin, end);
     }
     if (!ends_single && last > 0) *ret = last;
     return rc;
@@ -441,7 +441,7 @@ static int give_whole(taker *k, const int32_t *ids, size_t n, size_t *ret)
     }
     if (rc == 0) rc = buf_append(&t->heard, t->text.data, t->text.len);
     if (rc == 0 && same > 0) rc = skip_text(t, ids, n, same, &skip);
-    return rc ? rc : give(k, ids + skip, n - skip, t->n_repeated, t->n_window);
+    return rc ? rc : transcription_give(k, ids + skip, n - skip, t->n_repeated, t->n_window);
 }
 
 /* ---- replies ------------------------------------------------------------------------------------- */
@@ -471,7 +471,7 @@ static const int32_t *text_ids(const transcription *t, const reply *r, size_t *r
     return n > lead ? ids + lead : NULL;
 }
 
-static int judge(transcription *t)
+static int transcription_judge(transcription *t)
 {
     reply *r = &t->now;
     size_t n;
@@ -528,7 +528,7 @@ int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err
     size_t n, step = t->next - t->at;
     const int32_t *ids = ids_of(&t->now, &n);
     note_language(t, ids, n);
-    if (judge(t) != 0) return err_nomem(err);
+    if (transcription_judge(t) != 0) return err_nomem(err);
     bool wrong = looks_wrong(&t->now);
     keep_best(t);
     if (wrong && !(t->o.temperature > 0) && t->attempt + 1 < N_ATTEMPTS) {

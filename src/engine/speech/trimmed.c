@@ -61,7 +61,7 @@ static piece *pieces_of(const trimmed *t, size_t *ret_n)
 /* ---- what is kept -------------------------------------------------------------------------------- */
 
 /* original[from, to) goes behind what there is. */
-static int keep(trimmed *t, size_t from, size_t to, shoal_err *err)
+static int trimmed_keep(trimmed *t, size_t from, size_t to, shoal_err *err)
 {
     const float *x;
     size_t n, k;
@@ -86,7 +86,7 @@ static int decided(trimmed *t, size_t n, bool speech, shoal_err *err)
     int rc = 0;
     if (speech) {
         bool is_short = t->any && t->n_decided - t->n_done <= t->pause;
-        rc = keep(t, is_short ? t->n_done : t->n_decided, end, err);
+        rc = trimmed_keep(t, is_short ? t->n_done : t->n_decided, end, err);
         t->n_done = end;
     }
     t->n_decided = end;

@@ -53,7 +53,7 @@ typedef struct loader {
 } loader;
 
 /* The floats of a tensor of these dimensions (the last fastest); NULL with the error set. */
-static float *take(loader *l, const char *name, size_t a, size_t b, size_t c)
+static float *vad_model_take(loader *l, const char *name, size_t a, size_t b, size_t c)
 {
     const tensor *t = NULL;
     for (size_t i = 0; i < l->list->n; i++)
@@ -110,10 +110,10 @@ static bool load_convolution(loader *l, size_t i)
     char name[32];
     *c = shapes[i];
     snprintf(name, sizeof name, "conv%zu.weight", i + 1);
-    const float *w = take(l, name, c->out, c->in, TAPS);
+    const float *w = vad_model_take(l, name, c->out, c->in, TAPS);
     c->weight = w ? turned(l, w, c->out, c->in) : NULL;
     snprintf(name, sizeof name, "conv%zu.bias", i + 1);
-    c->bias = c->weight ? take(l, name, 1, 1, c->out) : NULL;
+    c->bias = c->weight ? vad_model_take(l, name, 1, 1, c->out) : NULL;
     return c->bias != NULL;
 }
 
@@ -122,13 +122,13 @@ static bool load_all(loader *l)
     vad_model *v = l->v;
     for (size_t i = 0; i < N_CONVS; i++)
         if (!load_convolution(l, i)) return false;
-    return (v->transform = take(l, "stft_conv.weight", 2 * N_BINS, 1, FRAME)) &&
-           (v->from_input = take(l, "lstm_cell.weight_ih", N_GATES, 1, VAD_MODEL_WIDTH)) &&
-           (v->from_hidden = take(l, "lstm_cell.weight_hh", N_GATES, 1, VAD_MODEL_WIDTH)) &&
-           (v->gate_bias = take(l, "lstm_cell.bias_ih", 1, 1, N_GATES)) &&
-           (v->hidden_bias = take(l, "lstm_cell.bias_hh", 1, 1, N_GATES)) &&
-           (v->out = take(l, "final_conv.weight", 1, VAD_MODEL_WIDTH, 1)) &&
-           (v->out_bias = take(l, "final_conv.bias", 1, 1, 1));
+    return (v->transform = vad_model_take(l, "stft_conv.weight", 2 * N_BINS, 1, FRAME)) &&
+           (v->from_input = vad_model_take(l, "lstm_cell.weight_ih", N_GATES, 1, VAD_MODEL_WIDTH)) &&
+           (v->from_hidden = vad_model_take(l, "lstm_cell.weight_hh", N_GATES, 1, VAD_MODEL_WIDTH)) &&
+           (v->gate_bias = vad_model_take(l, "lstm_cell.bias_ih", 1, 1, N_GATES)) &&
+           (v->hidden_bias = vad_model_take(l, "lstm_cell.bias_hh", 1, 1, N_GATES)) &&
+           (v->out = vad_model_take(l, "final_conv.weight", 1, VAD_MODEL_WIDTH, 1)) &&
+           (v->out_bias = vad_model_take(l, "final_conv.bias", 1, 1, 1));
 }
 
 int vad_model_parse(vad_model **ret, const void *data, size_t n, const char *what, shoal_err *err)

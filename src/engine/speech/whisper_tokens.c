@@ -179,7 +179,7 @@ static int read_features(whisper_tokens *h, const json_t *config, size_t n_mels,
     return 0;
 }
 
-static int parse(json_t **ret, const char *text, const char *what, shoal_err *err)
+static int whisper_tokens_parse(json_t **ret, const char *text, const char *what, shoal_err *err)
 {
     int rc = text ? json_parse(ret, text, strlen(text), what, err) : 0;
     if (rc == 0 && *ret && !json_is_object(*ret))
@@ -187,7 +187,7 @@ static int parse(json_t **ret, const char *text, const char *what, shoal_err *er
     return rc;
 }
 
-static int read_all(whisper_tokens *h, const json_t *generation, shoal_err *err)
+static int whisper_tokens_read_all(whisper_tokens *h, const json_t *generation, shoal_err *err)
 {
     h->multilingual = true;
     int rc = json_get_bool(generation, "is_multilingual", &h->multilingual, err);
@@ -203,10 +203,10 @@ int whisper_tokens_read(whisper_tokens *h, const char *generation_json, const ch
                         size_t n_mels, size_t n_frames, shoal_err *err)
 {
     json_t *generation = NULL, *features = NULL;
-    int rc = parse(&generation, generation_json, "generation_config.json", err);
-    if (rc == 0) rc = parse(&features, preprocessor_json, "preprocessor_config.json", err);
+    int rc = whisper_tokens_parse(&generation, generation_json, "generation_config.json", err);
+    if (rc == 0) rc = whisper_tokens_parse(&features, preprocessor_json, "preprocessor_config.json", err);
     if (rc == 0) rc = read_features(h, features, n_mels, n_frames, err);
-    if (rc == 0) rc = read_all(h, generation, err);
+    if (rc == 0) rc = whisper_tokens_read_all(h, generation, err);
     json_decref(generation);
     json_decref(features);
     return rc;

@@ -175,7 +175,7 @@ static int make_symbols(const segmenter *s, const char *word, size_t len, seg_wo
     return rc;
 }
 
-static void join(const segmenter *s, const char *word, seg_work *w, int32_t i)
+static void tok_bpe_join(const segmenter *s, const char *word, seg_work *w, int32_t i)
 {
     seg_symbol *a = &w->sym[i], *b = &w->sym[a->next];
     a->id = (int32_t)a->joined;
@@ -199,7 +199,7 @@ static void merge_scanning(const segmenter *s, const char *word, seg_work *w)
             }
         progress_add(w->n_sym);
         if (best == NONE) return;
-        join(s, word, w, best);
+        tok_bpe_join(s, word, w, best);
     }
 }
 
@@ -247,7 +247,7 @@ static int merge_by_heap(const segmenter *s, const char *word, seg_work *w)
         int32_t i = (int32_t)(uint32_t)top;
         /* An entry is stale when its symbol is gone or its pair has changed since. */
         if (w->sym[i].id == NONE || w->sym[i].rank != (uint32_t)(top >> 32)) continue;
-        join(s, word, w, i);
+        tok_bpe_join(s, word, w, i);
         if (heap_push(w, i)) return SHOAL_ENOMEM;
         if (w->sym[i].prev != NONE && heap_push(w, w->sym[i].prev)) return SHOAL_ENOMEM;
     }

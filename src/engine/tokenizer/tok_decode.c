@@ -119,7 +119,7 @@ static void unescape(buf *out, const char *s, size_t n)
     }
 }
 
-static void run_step(const dec_step *p, buf *out, const char *s, size_t n)
+static void tok_decode_run_step(const dec_step *p, buf *out, const char *s, size_t n)
 {
     char byte;
     switch (p->kind) {
@@ -144,7 +144,7 @@ static void run_step(const dec_step *p, buf *out, const char *s, size_t n)
 }
 
 /* What a token stands for, behind what `out` holds; tmp is scratch. */
-static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_t n, bool first)
+static void tok_decode_put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_t n, bool first)
 {
     size_t start = out->len;
     buf_append(out, s, n);
@@ -152,7 +152,7 @@ static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_
         buf_clear(tmp);
         buf_append(tmp, out->data + start, out->len - start);
         out->len = start;
-        run_step(&d->steps[i], out, tmp->data, tmp->len);
+        tok_decode_run_step(&d->steps[i], out, tmp->data, tmp->len);
     }
     if (d->kind == DEC_JOIN || d->kind == DEC_BYTES || !d->mark_len) return;
     buf_clear(tmp);
@@ -195,7 +195,7 @@ int tok_build_bytes(tokenizer *t, shoal_err *err)
         if (s && as_is[id])
             buf_append(&t->bytes_pool, s, n);
         else if (s)
-            put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n, false);
+            tok_decode_put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n, false);
         if (t->bytes_pool.len >= UINT32_MAX) t->bytes_pool.failed = true;
         if (t->bytes_pool.failed) break;
         t->bytes[id] = (vocab_piece){(uint32_t)start, (uint32_t)(t->bytes_pool.len - start)};
@@ -242,7 +242,7 @@ static void put_bpe(detok *d, const char *s, size_t n, const char *piece, size_t
 static void put_first_meta(const tokenizer *t, const char *piece, size_t n, buf *out)
 {
     buf tmp = {0};
-    put_bytes(&t->dec, out, &tmp, piece, n, true);
+    tok_decode_put_bytes(&t->dec, out, &tmp, piece, n, true);
     out->failed |= tmp.failed;
     buf_done(&tmp);
 }

@@ -38,23 +38,25 @@ void encoding_done(encoding *e)
     memset(e, 0, sizeof *e);
 }
 
-static bool grow(void **p, size_t n, size_t size)
+static bool tok_encode_grow(void **p, size_t n, size_t size)
 {
     void *q = realloc(*p, n * size);
     if (q) *p = q;
     return q != NULL;
 }
 
-static int push(job *j, int32_t id, token_span span, bool special)
+static int tok_encode_push(job *j, int32_t id, token_span span, bool special)
 {
     encoding *e = &j->e;
     if (j->max_tokens && e->n >= j->max_tokens)
         return err_set(j->err, SHOAL_ELIMIT, "the text is longer than %zu tokens", j->max_tokens);
     if (e->n == e->cap) {
         size_t cap = e->cap ? e->cap * 2 : 32;
-        if (!grow((void **)&e->ids, cap, sizeof *e->ids) ||
-            !grow((void **)&e->spans, cap, sizeof *e->spans) || !grow((void **)&e->type_ids, cap, 1) ||
-            !grow((void **)&e->special, cap, 1) || !grow((void **)&e->word, cap, sizeof *e->word))
+        if (!tok_encode_grow((void **)&e->ids, cap, sizeof *e->ids) ||
+            !tok_encode_grow((void **)&e->spans, cap, sizeof *e->spans) ||
+            !tok_encode_grow((void **)&e->type_ids, cap, 1) ||
+            !tok_encode_grow((void **)&e->special, cap, 1) ||
+            !tok_encode_grow((void **)&e->word, cap, sizeof *e->word))
             return err_nomem(j->err);
         e->cap = cap;
     }
@@ -113,11 +115,11 @@ static int put_range(job *j, int32_t id, const tok_text *t, size_t b, size_t e, 
     if (j->t->trim_offsets) r = trim(j, id, t, b, e, added, r);
     /* To walk from end to beginning for each byte token of a long stretch would be quadratic. */
     token_span s = {.begin = r.begin, .end = r.end};
-    if (s.begin == j->last.begin && s.end == j->last.end) return push(j, id, j->last, false);
+    if (s.begin == j->last.begin && s.end == j->last.end) return tok_encode_push(j, id, j->last, false);
     s.cp_begin = code_point_of(j, r.begin);
     s.cp_end = code_point_of(j, r.end);
     j->last = s;
-    return push(j, id, s, false);
+    return tok_encode_push(j, id, s, false);
 }
 
 static int put_token(job *j, int32_t id, const tok_text *t, size_t b, size_t e)
@@ -161,7 +163,7 @@ static bool is_control(const tokenizer *t, int32_t id)
     return id != t->seg.unk && t->special[id];
 }
 
-static int put_word(job *j, const tok_text *t, word_span w)
+static int tok_encode_put_word(job *j, const tok_text *t, word_span w)
 {
     int rc = tok_seg_word(&j->t->seg, t->s + w.begin, w.end - w.begin, &j->seg);
     if (rc) return err_nomem(j->err);
@@ -189,7 +191,7 @@ static int put_words(job *j, const tok_text *t, size_t b, size_t e)
 {
     tok_text part = slice(t, b, e);
     int rc = tok_pre_run(j->t->pre, j->t->n_pre, &part, 0, part.len, &j->words, &j->match, j->err);
-    for (size_t i = 0; rc == 0 && i < j->words.n; i++) rc = put_word(j, &part, j->words.at[i]);
+    for (size_t i = 0; rc == 0 && i < j->words.n; i++) rc = tok_encode_put_word(j, &part, j->words.at[i]);
     tok_text_done(&part);
     return rc;
 }
@@ -298,7 +300,7 @@ static int put_raw(job *j, const tok_text *t, size_t b, size_t e)
 
 /* ---- whole texts and templates ---- */
 
-static int put_text(job *j, const char *text, size_t len, uint8_t type)
+static int tok_encode_put_text(job *j, const char *text, size_t len, uint8_t type)
 {
     j->text = text;
     j->len = len;
@@ -320,7 +322,7 @@ static int check_text(const char *s, size_t len, const char *which, shoal_err *e
 }
 
 /* The end of a call: what it used goes, and *ret is replaced when all went well. */
-static int finish(job *j, int rc, encoding *ret)
+static int tok_encode_finish(job *j, int rc, encoding *ret)
 {
     tok_seg_work_done(&j->seg);
     tok_words_done(&j->words);
@@ -344,12 +346,12 @@ static int put_template(job *j, const char *text, size_t len, const char *pair, 
     if (rc == 0 && pair) rc = check_text(pair, pair_len, "second text", j->err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (items[i].kind == TPL_A) {
-            rc = put_text(j, text ? text : "", len, items[i].type);
+            rc = tok_encode_put_text(j, text ? text : "", len, items[i].type);
         } else if (items[i].kind == TPL_B) {
-            rc = put_text(j, pair, pair_len, items[i].type);
+            rc = tok_encode_put_text(j, pair, pair_len, items[i].type);
         } else if (j->flags & TOK_ADD_SPECIAL) {
             j->type = items[i].type;
-            rc = push(j, items[i].id, (token_span){0}, true);
+            rc = tok_encode_push(j, items[i].id, (token_span){0}, true);
         }
     }
     return rc;
@@ -359,14 +361,14 @@ int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const cha
                      unsigned flags, size_t max_tokens, encoding *ret, shoal_err *err)
 {
     job j = {.t = t, .flags = flags, .max_tokens = max_tokens, .err = err};
-    return finish(&j, put_template(&j, text, len, pair, pair_len), ret);
+    return tok_encode_finish(&j, put_template(&j, text, len, pair, pair_len), ret);
 }
 
 int tokenizer_encode_marked(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
                             encoding *ret, shoal_err *err)
 {
     job j = {.t = t, .flags = TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, .err = err, .marks = marks};
-    return finish(&j, put_template(&j, text, len, NULL, 0), ret);
+    return tok_encode_finish(&j, put_template(&j, text, len, NULL, 0), ret);
 }
 
 int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
@@ -374,8 +376,8 @@ int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, co
 {
     job j = {.t = t, .flags = TOK_PARSE_SPECIAL, .err = err, .marks = marks};
     int rc = check_text(text, len, "prompt", err);
-    if (rc == 0) rc = put_text(&j, text ? text : "", len, 0);
-    return finish(&j, rc, ret);
+    if (rc == 0) rc = tok_encode_put_text(&j, text ? text : "", len, 0);
+    return tok_encode_finish(&j, rc, ret);
 }
 
 /* ---- whole prompts ---- */
@@ -399,10 +401,10 @@ int tokenizer_encode_chat(const tokenizer *t, const char *text, size_t len, cons
 {
     job j = {.t = t, .flags = TOK_PARSE_SPECIAL, .err = err, .marks = marks};
     int rc = check_text(text, len, "prompt", err);
-    if (rc == 0 && t->begins_chats) rc = push(&j, t->bos, (token_span){0}, true);
-    if (rc == 0) rc = put_text(&j, text ? text : "", len, 0);
+    if (rc == 0 && t->begins_chats) rc = tok_encode_push(&j, t->bos, (token_span){0}, true);
+    if (rc == 0) rc = tok_encode_put_text(&j, text ? text : "", len, 0);
     if (rc == 0) drop_second_bos(t, &j.e);
-    return finish(&j, rc, ret);
+    return tok_encode_finish(&j, rc, ret);
 }
 
 int tokenizer_encode_completion(const tokenizer *t, const char *text, size_t len, encoding *ret,

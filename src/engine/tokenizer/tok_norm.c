@@ -194,8 +194,8 @@ static int prepend(const norm_step *s, tok_text *t)
 }
 
 /* The next place of the pattern at or after `from`: 1, 0 or an error. */
-static int find(const norm_step *s, const tok_text *t, size_t from, tok_match *m, size_t *b, size_t *e,
-                shoal_err *err)
+static int tok_norm_find(const norm_step *s, const tok_text *t, size_t from, tok_match *m, size_t *b,
+                         size_t *e, shoal_err *err)
 {
     if (s->re) return tok_regex_find(s->re, m, t->s, t->len, from, b, e, err);
     if (s->pattern_len == 0) return 0;
@@ -215,7 +215,7 @@ static int find(const norm_step *s, const tok_text *t, size_t from, tok_match *m
 static int replace(const norm_step *s, tok_text *t, tok_match *m, shoal_err *err)
 {
     size_t b, e;
-    int rc = find(s, t, 0, m, &b, &e, err);
+    int rc = tok_norm_find(s, t, 0, m, &b, &e, err);
     if (rc <= 0) return rc;
     text_writer w = tok_text_rewrite(t, 0);
     while (rc > 0) {
@@ -224,7 +224,7 @@ static int replace(const norm_step *s, tok_text *t, tok_match *m, shoal_err *err
         if (e > b) tok_text_put_str(&w, s->content, s->content_len, 1);
         size_t from = e;
         if (e == b && from < t->len) tok_text_next(t, &from);
-        rc = e == b && b == t->len ? 0 : find(s, t, from, m, &b, &e, err);
+        rc = e == b && b == t->len ? 0 : tok_norm_find(s, t, from, m, &b, &e, err);
     }
     if (rc == 0) tok_text_copy(&w, t->len);
     if (rc == 0) return tok_text_finish(&w, t) ? err_nomem(err) : 0;
@@ -380,7 +380,7 @@ static int form(const norm_step *s, tok_text *t)
     return tok_text_finish(&f.w, t);
 }
 
-static int run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *err)
+static int tok_norm_run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *err)
 {
     int rc = 0;
     switch (s->kind) {
@@ -404,7 +404,7 @@ int tok_norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, sh
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = run_step(&steps[i], t, m, err);
+        rc = tok_norm_run_step(&steps[i], t, m, err);
         progress_add(16 * t->len);
     }
     return rc;

@@ -55,7 +55,7 @@ void tok_regex_free(tok_regex *re)
     free(re);
 }
 
-static bool prepare(tok_match *m)
+static bool tok_regex_prepare(tok_match *m)
 {
     if (!m->data) m->data = pcre2_match_data_create(1, NULL);
     if (!m->context) {
@@ -71,7 +71,7 @@ static bool prepare(tok_match *m)
 int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from,
                    size_t *ret_begin, size_t *ret_end, shoal_err *err)
 {
-    if (!prepare(m)) return err_nomem(err);
+    if (!tok_regex_prepare(m)) return err_nomem(err);
     int rc = pcre2_match(re->code, (PCRE2_SPTR)s, len, from, PCRE2_NO_UTF_CHECK, m->data, m->context);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
         rc = pcre2_match(re->code, (PCRE2_SPTR)s, len, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->data,

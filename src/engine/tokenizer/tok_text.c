@@ -54,7 +54,7 @@ static bool reserve(text_writer *w, size_t more)
     return !w->failed;
 }
 
-static void add(text_writer *w, const char *s, size_t n, text_range from)
+static void tok_text_add(text_writer *w, const char *s, size_t n, text_range from)
 {
     if (!reserve(w, n)) return;
     tok_text *d = &w->dst;
@@ -71,7 +71,7 @@ void tok_text_put(text_writer *w, uint32_t cp, int change)
     text_range from = {0, 0};
     size_t at = change > 0 ? w->at - 1 : w->at;
     if (at < w->src->len && (change <= 0 || w->at > 0)) from = byte_origin(w->src, at);
-    add(w, s, n, from);
+    tok_text_add(w, s, n, from);
     for (int i = change; i <= 0 && w->at < w->src->len; i++) tok_text_next(w->src, &w->at);
 }
 
@@ -86,7 +86,7 @@ void tok_text_put_str(text_writer *w, const char *s, size_t len, int first_chang
 
 void tok_text_put_for(text_writer *w, const char *s, size_t len, size_t b, size_t e)
 {
-    add(w, s, len, tok_text_origin(w->src, b, e));
+    tok_text_add(w, s, len, tok_text_origin(w->src, b, e));
 }
 
 void tok_text_copy(text_writer *w, size_t until)
@@ -95,7 +95,7 @@ void tok_text_copy(text_writer *w, size_t until)
     while (w->at < until) {
         size_t b = w->at;
         tok_text_next(w->src, &w->at);
-        add(w, w->src->s + b, w->at - b, byte_origin(w->src, b));
+        tok_text_add(w, w->src->s + b, w->at - b, byte_origin(w->src, b));
     }
 }
 

@@ -30,7 +30,7 @@ int device_index_words(const device_lexicon *lex, const char *text, word_list *r
 
 /* ---- comparing --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *s, size_t n, const char *ending)
+static bool device_index_ends_with(const char *s, size_t n, const char *ending)
 {
     size_t m = strlen(ending);
     return n >= m + STEM_BYTES_MIN && memcmp(s + n - m, ending, m) == 0;
@@ -51,7 +51,7 @@ static bool same_but_ending(const language *t, const char *a, const char *b)
     for (size_t i = 0; i < t->changed.n; i++)
         for (size_t k = 0; k < t->changed.n; k++) {
             const char *x = t->changed.at[i], *y = t->changed.at[k];
-            if (i == k || !ends_with(a, n, x) || !ends_with(b, m, y)) continue;
+            if (i == k || !device_index_ends_with(a, n, x) || !device_index_ends_with(b, m, y)) continue;
             size_t stem = n - strlen(x);
             if (stem == m - strlen(y) && memcmp(a, b, stem) == 0) return true;
         }
@@ -99,11 +99,12 @@ static void look_up_forms(finder *f, const language *t, const char *word)
 {
     size_t n = strlen(word);
     for (size_t i = 0; i < t->added.n; i++) {
-        if (ends_with(word, n, t->added.at[i])) look_up_with(f, word, n - strlen(t->added.at[i]), "");
+        if (device_index_ends_with(word, n, t->added.at[i]))
+            look_up_with(f, word, n - strlen(t->added.at[i]), "");
         look_up_with(f, word, n, t->added.at[i]);
     }
     for (size_t i = 0; i < t->changed.n; i++)
-        for (size_t k = 0; k < t->changed.n && ends_with(word, n, t->changed.at[i]); k++)
+        for (size_t k = 0; k < t->changed.n && device_index_ends_with(word, n, t->changed.at[i]); k++)
             look_up_with(f, word, n - strlen(t->changed.at[i]), t->changed.at[k]);
 }
 

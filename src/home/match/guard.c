@@ -290,7 +290,7 @@ static const char *template_of(const judge *j, const char *rule, const char *oth
     return any ? any : otherwise;
 }
 
-static int say(judge *j, const char *rule, const language_saying *saying, guarding *ret)
+static int guard_say(judge *j, const char *rule, const language_saying *saying, guarding *ret)
 {
     char count[24], max[24];
     snprintf(count, sizeof count, "%zu", j->count);
@@ -304,7 +304,7 @@ static int say(judge *j, const char *rule, const language_saying *saying, guardi
     return ret->text ? 0 : SHOAL_ENOMEM;
 }
 
-static bool holds(judge *j, guard_rule r)
+static bool guard_holds(judge *j, guard_rule r)
 {
     j->what = "";
     j->count = j->n_names = 0;
@@ -331,11 +331,11 @@ int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a
     if (c->declined) {
         g.verdict = GUARD_DENY;
         *ret = g;
-        return say(&j, "declined", &t->sayings.declined, ret);
+        return guard_say(&j, "declined", &t->sayings.declined, ret);
     }
     for (int r = 0; r < N_GUARD_RULES; r++) {
         bool held = r == RULE_UNREAD || rules->held >> r & 1;
-        if (!held || !holds(&j, (guard_rule)r)) continue;
+        if (!held || !guard_holds(&j, (guard_rule)r)) continue;
         if (RULES[r].confirmable && c->confirmed) {
             g.why = t->confirmed;
             continue;
@@ -343,7 +343,8 @@ int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a
         g.verdict = RULES[r].verdict;
         g.confirmable = RULES[r].confirmable;
         *ret = g;
-        return say(&j, RULES[r].name, (const language_saying *)((const char *)t + RULES[r].saying), ret);
+        return guard_say(&j, RULES[r].name, (const language_saying *)((const char *)t + RULES[r].saying),
+                         ret);
     }
     if (j.nomem) return SHOAL_ENOMEM;
     *ret = g;

@@ -206,7 +206,7 @@ static bool has_kind(const spoken_mention *m)
     return false;
 }
 
-static bool has_room(const spoken_mention *m)
+static bool mention_has_room(const spoken_mention *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (m->tokens[i].sense.rooms) return true;
@@ -277,7 +277,7 @@ static void share_place(sentence *s)
 {
     for (size_t i = s->n_mentions; i-- > 1;) {
         spoken_mention *m = &s->mentions[i], *before = &s->mentions[i - 1];
-        bool both = m->joined && has_room(m) && has_kind(m) && is_only_kind(before) && !before->all &&
+        bool both = m->joined && mention_has_room(m) && has_kind(m) && is_only_kind(before) && !before->all &&
                     !before->everything && !m->excluded;
         if (!both) continue;
         for (size_t k = 0; k < m->n; k++)

@@ -36,7 +36,7 @@ static void put_unit(utterance *d, const word *w, const char *s, size_t begin, s
     d->n_words += kind == UNIT_WORD;
 }
 
-static int put_word(utterance *d, const device_lexicon *l, const word *w, arena *a)
+static int utterance_put_word(utterance *d, const device_lexicon *l, const word *w, arena *a)
 {
     size_t cut = w->sign || w->number ? 0 : device_lexicon_elided(l, w->s);
     size_t begin = w->begin;
@@ -78,7 +78,7 @@ static int cut_units(utterance *d, const device_lexicon *l, const words *w, aren
         }
         if (utterance_ends_sentence(&w->at[i]) || is_left_out(&w->at[i])) continue;
         if (d->n + 2 > UTTERANCE_UNITS_MAX) fits = false;
-        if (fits && put_word(d, l, &w->at[i], a)) return SHOAL_ENOMEM;
+        if (fits && utterance_put_word(d, l, &w->at[i], a)) return SHOAL_ENOMEM;
     }
     d->cut = w->cut || !fits || !end_sentence(d, from);
     return 0;

@@ -53,7 +53,7 @@ typedef struct lookup {
     bool found;
 } lookup;
 
-static void take(lookup *k, const word_entry *e)
+static void word_index_take(lookup *k, const word_entry *e)
 {
     k->found = true;
     if (!k->ret) return;
@@ -69,7 +69,7 @@ static void word_index_look(lookup *k, size_t n, const char *tail)
     memcpy(s, k->word, n);
     strcpy(s + n, tail);
     const word_entry *e = strmap_get(&k->x->words, s);
-    if (e && words_same_stem(s, k->word)) take(k, e);
+    if (e && words_same_stem(s, k->word)) word_index_take(k, e);
 }
 
 static void look_endings(lookup *k)
@@ -90,12 +90,12 @@ bool word_index_find(const word_index *x, const lexicon *l, const char *word, wo
     double v;
     if (ret) *ret = (word_owners){0};
     const word_entry *e = strmap_get(&x->words, word);
-    if (e) take(&k, e);
+    if (e) word_index_take(&k, e);
     if (k.found && !ret) return true;
     look_endings(&k);
     if (x->n_numbers && word_index_number(l, word, &v))
         for (e = x->first; e; e = e->next)
             if (e->number && e->value == v && word_index_is_digit(*word) != word_index_is_digit(*e->s))
-                take(&k, e);
+                word_index_take(&k, e);
     return k.found;
 }

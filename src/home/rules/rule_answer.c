@@ -105,7 +105,7 @@ static bool words_at(const words *w, size_t at, const words *what)
     return true;
 }
 
-static void split(holding *h, words *ret, const char *text, size_t n)
+static void rule_answer_split(holding *h, words *ret, const char *text, size_t n)
 {
     if (words_split(ret, h->mem, text, n) == 0) return;
     h->nomem = true;
@@ -151,7 +151,7 @@ static bool claims_hold(holding *h, const verify_answer *a, const words *text)
     for (size_t j = 0; j < h->lex->n_actions; j++) {
         const action_def *x = &h->lex->actions[j];
         words lead;
-        split(h, &lead, x->say, lead_len(x));
+        rule_answer_split(h, &lead, x->say, lead_len(x));
         for (size_t i = 0; i < text->n && lead.n; i++)
             if (words_at(text, i, &lead) && !answer_is_done(h, a, x)) return false;
     }
@@ -204,7 +204,7 @@ static bool names_hold(holding *h, const verify_answer *a, const words *text)
         return false;
     }
     for (size_t i = 0; i < k->n_devices; i++) {
-        split(h, &names[i], k->devices[i].name, strlen(k->devices[i].name));
+        rule_answer_split(h, &names[i], k->devices[i].name, strlen(k->devices[i].name));
         called[i] = is_called(h, a, &k->devices[i]);
         if (called[i] && !cover(covered, text, &names[i]) && a->n_calls) return false;
     }
@@ -227,7 +227,7 @@ static bool numbers_hold(holding *h, const verify_answer *a)
 static bool text_holds(holding *h, const verify_answer *a)
 {
     words text;
-    split(h, &text, a->text, strlen(a->text));
+    rule_answer_split(h, &text, a->text, strlen(a->text));
     bool acts = a->n_calls + h->k->n_made > 0;
     if (text.n == 0) return true;
     return !text.cut && claims_hold(h, a, &text) && names_hold(h, a, &text) && (!acts || numbers_hold(h, a));
@@ -237,8 +237,8 @@ static bool same_words(holding *h, const char *x, const char *y)
 {
     words a, b;
     size_t i = 0, j = 0;
-    split(h, &a, x, strlen(x));
-    split(h, &b, y, strlen(y));
+    rule_answer_split(h, &a, x, strlen(x));
+    rule_answer_split(h, &b, y, strlen(y));
     if (a.cut || b.cut) return false;
     for (;;) { /* signs do not count */
         while (i < a.n && a.at[i].sign) i++;

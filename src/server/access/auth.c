@@ -21,7 +21,7 @@ static int compare_places(const void *a, const void *b)
     return memcmp(x->place.bytes, y->place.bytes, sizeof x->place.bytes);
 }
 
-static void place_of(const auth *a, const sha256_digest *digest, sha256_digest *ret)
+static void auth_place_of(const auth *a, const sha256_digest *digest, sha256_digest *ret)
 {
     unsigned char both[sizeof a->salt + sizeof digest->bytes];
     memcpy(both, a->salt, sizeof a->salt);
@@ -33,7 +33,7 @@ static const auth_key *find_digest(const auth *a, const sha256_digest *digest)
 {
     auth_key wanted;
     if (!a || a->n == 0) return NULL;
-    place_of(a, digest, &wanted.place);
+    auth_place_of(a, digest, &wanted.place);
     return bsearch(&wanted, a->keys, a->n, sizeof *a->keys, compare_places);
 }
 
@@ -61,7 +61,7 @@ int auth_new(auth **ret, const config_key *keys, size_t n_keys, const auth *befo
             rc = err_nomem(err);
         if (rc != 0) break;
         a->keys[i].rule = &keys[i];
-        place_of(a, &d, &a->keys[i].place);
+        auth_place_of(a, &d, &a->keys[i].place);
         a->n++;
     }
     if (rc == 0) {

@@ -20,7 +20,7 @@ bool browser_origin_is_allowed(const gateway_config *c, const char *origin)
 /* ---- whom the request takes us for ------------------------------------------------------------ */
 
 /* "name:port" without the port; false when it is longer than any name. An address in brackets stays whole. */
-static bool name_of(const char *authority, char *ret, size_t cap)
+static bool browser_name_of(const char *authority, char *ret, size_t cap)
 {
     const char *colon = *authority == '[' ? strstr(authority, "]:") : strrchr(authority, ':');
     size_t n = colon ? (size_t)(colon - authority) + (*authority == '[') : strlen(authority);
@@ -48,9 +48,10 @@ static bool host_is_ours(const gateway_config *c, const char *host)
 {
     char name[256], listen[256];
     if (!host) return true; /* HTTP/1.0: no browser */
-    if (!name_of(host, name, sizeof name) || !*name) return false;
+    if (!browser_name_of(host, name, sizeof name) || !*name) return false;
     if (is_address(name) || is_local(name)) return true;
-    if (c->listen && name_of(c->listen, listen, sizeof listen) && strcasecmp(name, listen) == 0) return true;
+    if (c->listen && browser_name_of(c->listen, listen, sizeof listen) && strcasecmp(name, listen) == 0)
+        return true;
     return is_listed(c->allow_hosts, c->n_allow_hosts, name) ||
            is_listed(c->allow_hosts, c->n_allow_hosts, host);
 }

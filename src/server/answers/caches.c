@@ -28,7 +28,7 @@ static bool is_told(const metrics *m, size_t i, const char *const *l)
     return false;
 }
 
-static void put_name(buf *out, const metrics *m, const char *const *l)
+static void caches_put_name(buf *out, const metrics *m, const char *const *l)
 {
     double n = 0, misses = 0;
     json_put_open(out, NULL, '{');
@@ -48,7 +48,7 @@ static void put_lookups(buf *out, const metrics *m)
     const char *const *l;
     if (buf_puts(out, ",\"lookups\":[") != 0) return;
     for (size_t i = 0; (l = metrics_labels(m, METRIC_CACHE, i)) && !out->failed; i++)
-        if (!is_told(m, i, l)) put_name(out, m, l);
+        if (!is_told(m, i, l)) caches_put_name(out, m, l);
     buf_putc(out, ']');
 }
 
@@ -211,7 +211,7 @@ static void add_served(gateway *g, const char *model, const Shoal__V1__ModelInfo
     g->served->first = s;
 }
 
-static void on_event(void *user, const registry_event *e)
+static void caches_on_event(void *user, const registry_event *e)
 {
     gateway *g = user;
     if (!e->replica) return;
@@ -229,13 +229,13 @@ int caches_open(gateway *g, shoal_err *err)
         const replica *r = registry_at(g->registry, i);
         if (r->state == REPLICA_READY && r->info) add_served(g, r->model, r->info);
     }
-    return registry_listen(g->registry, on_event, g, err);
+    return registry_listen(g->registry, caches_on_event, g, err);
 }
 
 void caches_close(gateway *g)
 {
     if (!g->served) return;
-    registry_unlisten(g->registry, on_event, g);
+    registry_unlisten(g->registry, caches_on_event, g);
     for (served *s = g->served->first, *next; s; s = next) {
         next = s->next;
         free(s->model);

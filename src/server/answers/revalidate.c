@@ -37,22 +37,22 @@ static void revalidation_free(revalidation *x)
 
 /* ---- what it says -------------------------------------------------------------------------------- */
 
-static const char *method(const ingress_request *in)
+static const char *revalidate_method(const ingress_request *in)
 {
     return revalidation_of(in)->method;
 }
 
-static const char *path(const ingress_request *in)
+static const char *revalidate_path(const ingress_request *in)
 {
     return revalidation_of(in)->path;
 }
 
-static const char *query(const ingress_request *in)
+static const char *revalidate_query(const ingress_request *in)
 {
     return revalidation_of(in)->query;
 }
 
-static const char *header(const ingress_request *in, const char *lower_name)
+static const char *revalidate_header(const ingress_request *in, const char *lower_name)
 {
     const revalidation *x = revalidation_of(in);
     for (size_t i = 0; i < x->n_headers; i++)
@@ -60,7 +60,7 @@ static const char *header(const ingress_request *in, const char *lower_name)
     return NULL;
 }
 
-static const char *body(const ingress_request *in, size_t *ret_len)
+static const char *revalidate_body(const ingress_request *in, size_t *ret_len)
 {
     const revalidation *x = revalidation_of(in);
     if (ret_len) *ret_len = x->body.len;
@@ -69,52 +69,52 @@ static const char *body(const ingress_request *in, size_t *ret_len)
 
 /* ---- what it hears ------------------------------------------------------------------------------- */
 
-static void pause_body(ingress_request *in, bool paused) {}
+static void revalidate_pause_body(ingress_request *in, bool paused) {}
 
-static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
-                  size_t len)
+static void revalidate_reply(ingress_request *in, int status, const http_header *headers, size_t n,
+                             const void *bytes, size_t len)
 {
     revalidation_free(revalidation_of(in));
 }
 
-static void begin(ingress_request *in, int status, const http_header *headers, size_t n) {}
+static void revalidate_begin(ingress_request *in, int status, const http_header *headers, size_t n) {}
 
 static void drop_event(ingress_request *in, const event *e) {}
 
-static void end(ingress_request *in)
+static void revalidate_end(ingress_request *in)
 {
     revalidation_free(revalidation_of(in));
 }
 
-static size_t unsent(const ingress_request *in)
+static size_t revalidate_unsent(const ingress_request *in)
 {
     return 0;
 }
 
-static const ingress_request_ops REVALIDATION = {.method = method,
-                                                 .path = path,
-                                                 .query = query,
-                                                 .header = header,
-                                                 .body = body,
-                                                 .pause = pause_body,
-                                                 .reply = reply,
-                                                 .begin = begin,
+static const ingress_request_ops REVALIDATION = {.method = revalidate_method,
+                                                 .path = revalidate_path,
+                                                 .query = revalidate_query,
+                                                 .header = revalidate_header,
+                                                 .body = revalidate_body,
+                                                 .pause = revalidate_pause_body,
+                                                 .reply = revalidate_reply,
+                                                 .begin = revalidate_begin,
                                                  .event = drop_event,
-                                                 .end = end,
-                                                 .unsent = unsent,
-                                                 .drop = end};
+                                                 .end = revalidate_end,
+                                                 .unsent = revalidate_unsent,
+                                                 .drop = revalidate_end};
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static const char *keep(revalidation *x, const char *s)
+static const char *revalidate_keep(revalidation *x, const char *s)
 {
     return arena_strndup(x->mem, s, strlen(s));
 }
 
-static bool say(revalidation *x, const char *name, const char *value)
+static bool revalidate_say(revalidation *x, const char *name, const char *value)
 {
-    if (!value || header(&x->ingress, name)) return true;
-    http_header h = {keep(x, name), keep(x, value)};
+    if (!value || revalidate_header(&x->ingress, name)) return true;
+    http_header h = {revalidate_keep(x, name), revalidate_keep(x, value)};
     if (!h.name || !h.value || x->n_headers == HEADERS_MAX) return false;
     x->headers[x->n_headers++] = h;
     return true;
@@ -131,23 +131,24 @@ static bool copy_headers(revalidation *x, const gateway_request *rq)
     bool plain = !rq->routed; /* else how urgent it was may have decided who answers */
     x->ingress.has_timeout = plain || rq->ingress->has_timeout;
     x->ingress.timeout_ms = plain ? DEADLINE_MS : rq->ingress->timeout_ms;
-    bool ok = say(x, "x-shoal-latency", plain ? "batch" : request_header(rq, "x-shoal-latency")) &&
-              (plain || say(x, "x-shoal-deadline-ms", request_header(rq, "x-shoal-deadline-ms"))) &&
-              say(x, "x-request-id", rq->id);
+    bool ok =
+        revalidate_say(x, "x-shoal-latency", plain ? "batch" : request_header(rq, "x-shoal-latency")) &&
+        (plain || revalidate_say(x, "x-shoal-deadline-ms", request_header(rq, "x-shoal-deadline-ms"))) &&
+        revalidate_say(x, "x-request-id", rq->id);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        ok = ok && say(x, NAMES[i], request_header(rq, NAMES[i]));
+        ok = ok && revalidate_say(x, NAMES[i], request_header(rq, NAMES[i]));
     for (size_t i = 0; i < b->n_routes; i++)
         for (size_t k = 0; k < b->routes[i].n_rules; k++)
             for (size_t n = 0; n < b->routes[i].rules[k].n_header; n++) {
                 const char *name = b->routes[i].rules[k].header[n].name;
-                ok = ok && say(x, name, request_header(rq, name));
+                ok = ok && revalidate_say(x, name, request_header(rq, name));
             }
     return ok;
 }
 
 static bool copy_key(revalidation *x, const gateway_request *rq)
 {
-    return !rq->ingress->key || (x->ingress.key = keep(x, rq->ingress->key));
+    return !rq->ingress->key || (x->ingress.key = revalidate_keep(x, rq->ingress->key));
 }
 
 static revalidation *revalidation_new(const gateway_request *rq, background_kind kind)
@@ -160,8 +161,9 @@ static revalidation *revalidation_new(const gateway_request *rq, background_kind
     x->g->n_background++;
     size_t len;
     const char *bytes = request_body(rq, &len);
-    bool ok = x->mem && (x->method = keep(x, request_method(rq))) && (x->path = keep(x, request_path(rq))) &&
-              (x->query = keep(x, request_query(rq))) && copy_key(x, rq) && copy_headers(x, rq) &&
+    bool ok = x->mem && (x->method = revalidate_keep(x, request_method(rq))) &&
+              (x->path = revalidate_keep(x, request_path(rq))) &&
+              (x->query = revalidate_keep(x, request_query(rq))) && copy_key(x, rq) && copy_headers(x, rq) &&
               buf_append(&x->body, bytes, len) == 0;
     if (ok) return x;
     revalidation_free(x);
@@ -181,7 +183,7 @@ bool revalidate_can(const gateway_request *rq)
     return !rq->background && !rq->keeps && !(rq->endpoint->takes & ENDPOINT_PIECES);
 }
 
-static bool has_room(const gateway *g)
+static bool revalidate_has_room(const gateway *g)
 {
     size_t most = g->config->max_requests;
     return !g->draining && g->n_background < REVALIDATIONS_MAX && !(most && g->n_admitted >= most);
@@ -189,7 +191,8 @@ static bool has_room(const gateway *g)
 
 bool revalidate_start(gateway_request *rq, background_kind kind, const cache_value *audited)
 {
-    revalidation *x = revalidate_can(rq) && has_room(rq->gateway) ? revalidation_new(rq, kind) : NULL;
+    revalidation *x =
+        revalidate_can(rq) && revalidate_has_room(rq->gateway) ? revalidation_new(rq, kind) : NULL;
     if (!x) return false;
     x->audited = audited ? cache_value_ref(audited) : NULL;
     ingress_request_enter(rq->gateway, &x->ingress);

@@ -50,8 +50,8 @@ static uint64_t now_ns(const gateway *g)
 
 /* ---- the verdict --------------------------------------------------------------------------------- */
 
-static void tell(semantic_look *x, const char *result, const char *why, const cache_value *v,
-                 double similarity)
+static void semantic_tell(semantic_look *x, const char *result, const char *why, const cache_value *v,
+                          double similarity)
 {
     gateway *g = x->g;
     metrics_add(g->metrics, METRIC_NEAR, 1, x->name, result, why);
@@ -81,18 +81,18 @@ static bool is_its_own(const semantic_look *x, int status)
 static void pass_by(semantic_look *x, const char *why)
 {
     x->g->semantic->until_ns = now_ns(x->g) + REST_NS;
-    tell(x, "absent", why, NULL, 0);
+    semantic_tell(x, "absent", why, NULL, 0);
 }
 
-static void take(semantic_look *x, const near_found *f)
+static void semantic_take(semantic_look *x, const near_found *f)
 {
     const cache_value *v = cache_peek(x->g->cache, &f->key, now_ns(x->g));
     if (!v) {
-        tell(x, "none", "", NULL, (double)f->cosine);
+        semantic_tell(x, "none", "", NULL, (double)f->cosine);
         return;
     }
     near_touch(x->g->semantic->near, &f->key);
-    tell(x, "near", "", v, (double)f->cosine);
+    semantic_tell(x, "near", "", v, (double)f->cosine);
     cache_value_unref(v);
 }
 
@@ -119,13 +119,13 @@ static void on_judged(void *user, const call_result *r, const Shoal__V1__Classif
     double least = x->g->semantic->config->verify_min;
     x->call = NULL;
     if (is_its_own(x, r->status))
-        tell(x, "absent", "verify", NULL, 0);
+        semantic_tell(x, "absent", "verify", NULL, 0);
     else if (r->status != 0 || reply->n_results != 1 || reply->results[0]->n_labels == 0)
         pass_by(x, "verify");
     else if ((double)reply->results[0]->labels[0]->score >= (least > 0 ? least : SEMANTIC_SCORE))
-        take(x, &x->found[0]);
+        semantic_take(x, &x->found[0]);
     else
-        tell(x, "refused", "score", NULL, (double)x->found[0].cosine);
+        semantic_tell(x, "refused", "score", NULL, (double)x->found[0].cosine);
 }
 
 /* The cross-encoder reads both; false: no memory. */
@@ -145,7 +145,7 @@ static bool ask_judge(semantic_look *x, const near_found *f)
 }
 
 /* The nearest that the words allow; why the nearest of all was refused, where none is. */
-static void judge(semantic_look *x)
+static void semantic_judge(semantic_look *x)
 {
     const config_semantic *c = x->g->semantic->config;
     double least = c->min_similarity > 0 ? c->min_similarity : SEMANTIC_SIMILARITY;
@@ -160,15 +160,15 @@ static void judge(semantic_look *x)
         if (i == 0) first = v;
         if (v != NEAR_SAME) continue;
         if (!asks)
-            take(x, &all[i]);
+            semantic_take(x, &all[i]);
         else if (!ask_judge(x, &all[i]))
             pass_by(x, "memory");
         return;
     }
     if (n > 0)
-        tell(x, "refused", near_verdict_name(first), NULL, (double)all[0].cosine);
+        semantic_tell(x, "refused", near_verdict_name(first), NULL, (double)all[0].cosine);
     else
-        tell(x, "none", "", NULL, 0);
+        semantic_tell(x, "none", "", NULL, 0);
 }
 
 /* ---- the vector ---------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     semantic_look *x = user;
     x->call = NULL;
     if (is_its_own(x, r->status)) {
-        tell(x, "absent", "embed", NULL, 0);
+        semantic_tell(x, "absent", "embed", NULL, 0);
         return;
     }
     size_t dims = r->status == 0 && reply->n_results == 1 ? reply->results[0]->n_values : 0;
@@ -199,12 +199,12 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     int8_t *codes = malloc(dims);
     if (!codes || !shelve(x, r->identity) || !codes_of(reply->results[0]->values, dims, codes, &x->scale)) {
         free(codes);
-        tell(x, "absent", "vector", NULL, 0);
+        semantic_tell(x, "absent", "vector", NULL, 0);
         return;
     }
     x->codes = codes;
     x->dims = dims;
-    judge(x);
+    semantic_judge(x);
 }
 
 static bool ask_vector(semantic_look *x)

@@ -26,7 +26,7 @@ typedef struct word_run {
     size_t len[SHADOW_WORDS_MAX], n;
 } word_run;
 
-static void split(word_run *w, const char *s)
+static void shadow_split(word_run *w, const char *s)
 {
     static const char space[] = " \t\r\n";
     for (w->n = 0; w->n < SHADOW_WORDS_MAX && *(s += strspn(s, space)); s += w->len[w->n++]) {
@@ -39,8 +39,8 @@ double shadow_likeness(const char *a, const char *b)
 {
     word_run x, y;
     size_t common = 0;
-    split(&x, a);
-    split(&y, b);
+    shadow_split(&x, a);
+    shadow_split(&y, b);
     size_t all = x.n + y.n;
     for (size_t i = 0; i < x.n; i++)
         for (size_t k = 0; k < y.n; k++) {
@@ -66,7 +66,7 @@ static void shadow_free(shadow *s)
     free(s);
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void shadow_on_end(const call_events *ev, const call_result *r)
 {
     shadow *s = ev->user;
     metrics *m = s->g->metrics;
@@ -87,7 +87,7 @@ static void on_end(const call_events *ev, const call_result *r)
     shadow_free(s);
 }
 
-static void on_event(const call_events *ev, const ProtobufCMessage *message)
+static void shadow_on_event(const call_events *ev, const ProtobufCMessage *message)
 {
     shadow *s = ev->user;
     const Shoal__V1__Delta *d = ((const Shoal__V1__GenerateEvent *)message)->delta;
@@ -110,7 +110,7 @@ bool shadow_is_due(const gateway_request *rq)
     return rng_uniform(route_hash(rq->id, strlen(rq->id)), 1) < share;
 }
 
-static void put_answer(buf *out, const gen_choice *c)
+static void shadow_put_answer(buf *out, const gen_choice *c)
 {
     buf_puts(out, buf_text(&c->text));
     for (size_t i = 0; i < c->n_calls; i++)
@@ -125,7 +125,7 @@ static model_call *start_call(shadow *s, const gateway_request *rq, const Shoal_
     call_context of = request_context(rq, ""), ctx = call_context_named(&of, "shadow");
     ctx.deadline_ns = request_now_ns(rq) + SHADOW_DEADLINE_MS * 1000000ull;
     ctx.latency = SHOAL__V1__LATENCY__BATCH;
-    call_events ev = {.user = s, .event = on_event, .end = on_end};
+    call_events ev = {.user = s, .event = shadow_on_event, .end = shadow_on_end};
     call_terms none = {0};
     snprintf(model, sizeof model, "%.*s", (int)strcspn(s->route->shadow, ":"), s->route->shadow);
     q.adapter = colon ? (char *)colon + 1 : (char *)"";
@@ -147,7 +147,7 @@ void shadow_start(gateway_request *rq, const gen_answer *answer, const Shoal__V1
     s->next = g->shadows;
     g->shadows = s;
     g->n_shadows++;
-    put_answer(&s->wanted, &answer->choices[0]);
+    shadow_put_answer(&s->wanted, &answer->choices[0]);
     s->call = s->wanted.failed ? NULL : start_call(s, rq, request);
     if (!s->call) shadow_free(s);
 }

@@ -46,7 +46,7 @@ bool shared_wants(const shared_end *end)
     return end->ticket || end->audited;
 }
 
-static void put_text(const shared_end *end, buf *out, const char *packed, size_t len)
+static void shared_put_text(const shared_end *end, buf *out, const char *packed, size_t len)
 {
     if (end->text)
         end->text(out, packed, len);
@@ -60,8 +60,8 @@ static void audit(shared_end *end, const buf *packed)
     buf a = {0}, b = {0};
     const char *kept = end->audited->data;
     size_t n_trace = strlen(kept) + 1;
-    put_text(end, &a, kept + n_trace, end->audited->len - n_trace);
-    put_text(end, &b, packed->data, packed->len);
+    shared_put_text(end, &a, kept + n_trace, end->audited->len - n_trace);
+    shared_put_text(end, &b, packed->data, packed->len);
     if (!a.failed && !b.failed)
         semantic_audited(end->gateway, end->name, a.data ? a.data : "", b.data ? b.data : "");
     buf_done(&a);
@@ -144,7 +144,7 @@ void shared_fail_nomem(shared_job *s)
 }
 
 /* The client has left. Whoever waits for the same answer takes over; our calls stop at once. */
-static void on_gone(void *work)
+static void shared_on_gone(void *work)
 {
     shared_job *s = work;
     shared_end end = shared_detach(s);
@@ -170,7 +170,7 @@ static void compute(shared_job *s, const char *state)
     s->ops->compute(s);
 }
 
-static void answer(shared_job *s, const cache_value *v, const char *state)
+static void shared_answer(shared_job *s, const cache_value *v, const char *state)
 {
     size_t n_trace = strlen(v->data);
     forget_near(s);
@@ -203,7 +203,7 @@ static void answer_near(shared_job *s, const cache_value *v, double similarity)
     s->ticket = NULL;
     snprintf(rq->cache_text, sizeof rq->cache_text, "near %.3f", similarity);
     if (semantic_is_audited(rq->gateway->semantic)) revalidate_start(rq, BACKGROUND_AUDIT, v);
-    answer(s, v, rq->cache_text);
+    shared_answer(s, v, rq->cache_text);
     cache_leave(t);
 }
 
@@ -233,7 +233,7 @@ static void on_turn(void *user, cache_outcome outcome, const cache_value *v)
     }
     s->ticket = NULL; /* the cache has freed it */
     if (outcome == CACHE_HIT)
-        answer(s, v, "shared");
+        shared_answer(s, v, "shared");
     else
         fail_as(s, v, "shared");
 }
@@ -243,14 +243,14 @@ static void answer_kept(shared_job *s, const cache_found *f, bool stale)
     s->rq->age_s = f->age_ns / 1000000000u;
     if (f->refresh) revalidate_start(s->rq, BACKGROUND_REFRESH, NULL);
     if (f->value->status == 200)
-        answer(s, f->value, stale ? "stale" : "hit");
+        shared_answer(s, f->value, stale ? "stale" : "hit");
     else
         fail_as(s, f->value, "negative");
     cache_value_unref(f->value);
 }
 
 /* Nothing is kept, and the request wanted nothing else; or another background request makes the answer anew. */
-static void refuse(shared_job *s)
+static void shared_refuse(shared_job *s)
 {
     api_error e;
     api_error_set(&e, 504, "invalid_request_error", "not_cached", "cache-control",
@@ -336,7 +336,7 @@ static void look_up(shared_job *s, const shared_terms *terms, const sha256_diges
     case CACHE_HIT:
     case CACHE_STALE: answer_kept(s, &f, o == CACHE_STALE); break;
     case CACHE_LEAD: lead(s); break;
-    case CACHE_NONE: refuse(s); break;
+    case CACHE_NONE: shared_refuse(s); break;
     default: request_on_deadline(rq, on_deadline); break;
     }
 }
@@ -352,7 +352,7 @@ static void keep_near(shared_job *s, const semantic_ask *near)
 void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, const shared_terms *terms)
 {
     *s = (shared_job){.ops = ops, .rq = rq, .n_rolls = rq->gateway->n_rolls};
-    request_watch(rq, on_gone, s);
+    request_watch(rq, shared_on_gone, s);
     sha256_digest key;
     bool alone = !terms || rq->directives.fresh || rq->background == BACKGROUND_AUDIT;
     if (terms) note_whom(rq, terms->by);
@@ -362,7 +362,7 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
     }
     if (alone) {
         if (rq->directives.only_if_cached)
-            refuse(s);
+            shared_refuse(s);
         else
             compute(s, NULL);
         return;

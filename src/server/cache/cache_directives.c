@@ -26,7 +26,7 @@ static bool read_seconds(const char *s, size_t n, uint64_t *ret)
     return n > 0;
 }
 
-static bool is(const char *s, size_t n, const char *word)
+static bool cache_directives_is(const char *s, size_t n, const char *word)
 {
     return n == strlen(word) && strncasecmp(s, word, n) == 0;
 }
@@ -34,8 +34,8 @@ static bool is(const char *s, size_t n, const char *word)
 static void read_directive(cache_directives *w, const char *s, size_t n)
 {
     uint64_t age;
-    if (is(s, n, "no-store") || is(s, n, "no-cache")) w->fresh = true;
-    if (is(s, n, "only-if-cached")) w->only_if_cached = true;
+    if (cache_directives_is(s, n, "no-store") || cache_directives_is(s, n, "no-cache")) w->fresh = true;
+    if (cache_directives_is(s, n, "only-if-cached")) w->only_if_cached = true;
     if (n <= 8 || strncasecmp(s, "max-age=", 8) != 0 || !read_seconds(s + 8, n - 8, &age)) return;
     if (!w->limits_age || age < w->max_age_s) w->max_age_s = age;
     w->limits_age = true;

@@ -14,15 +14,15 @@ struct cache_key {
     uint8_t held[512]; /* small pieces go to the hash together */
 };
 
-static void flush(cache_key *k)
+static void cache_key_flush(cache_key *k)
 {
     sha256_add(k->hash, k->held, k->n_held);
     k->n_held = 0;
 }
 
-static void add(cache_key *k, const void *data, size_t n)
+static void cache_key_add(cache_key *k, const void *data, size_t n)
 {
-    if (n > sizeof k->held - k->n_held) flush(k);
+    if (n > sizeof k->held - k->n_held) cache_key_flush(k);
     if (n > sizeof k->held) {
         sha256_add(k->hash, data, n);
     } else if (n) {
@@ -33,17 +33,17 @@ static void add(cache_key *k, const void *data, size_t n)
 
 static void add_len(cache_key *k, uint64_t n)
 {
-    add(k, &n, sizeof n); /* little-endian hosts only, as all ours are */
+    cache_key_add(k, &n, sizeof n); /* little-endian hosts only, as all ours are */
 }
 
 static void add_field(cache_key *k, const char *name, char type, const void *data, size_t n)
 {
     size_t n_name = strlen(name);
     add_len(k, n_name);
-    add(k, name, n_name);
-    add(k, &type, 1);
+    cache_key_add(k, name, n_name);
+    cache_key_add(k, &type, 1);
     add_len(k, n);
-    add(k, data, n);
+    cache_key_add(k, data, n);
 }
 
 cache_key *cache_key_new(const char *kind)
@@ -88,7 +88,7 @@ bool cache_key_end(cache_key *k, sha256_digest *ret)
 {
     if (!k) return false;
     sha256_digest d;
-    flush(k);
+    cache_key_flush(k);
     sha256_end(k->hash, &d);
     free(k);
     *ret = d;

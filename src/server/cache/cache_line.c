@@ -86,8 +86,8 @@ static bool take_off(cache *c, const cache_ask *ask, cache_ticket *t)
 /* ---- lookups -------------------------------------------------------------------------------- */
 
 /* The answer is there. What it answers from now on, it can be purged by. */
-static cache_outcome take(cache *c, entry *e, const cache_ask *ask, bool stale, uint64_t now_ns,
-                          cache_found *ret)
+static cache_outcome cache_line_take(cache *c, entry *e, const cache_ask *ask, bool stale, uint64_t now_ns,
+                                     cache_found *ret)
 {
     ret->age_ns = now_ns > e->filled_ns ? now_ns - e->filled_ns : 0;
     ret->value = cache_value_ref(e->value);
@@ -128,7 +128,7 @@ cache_outcome cache_lookup(cache *c, const cache_ask *ask, uint64_t now_ns, cach
     bool stale;
     *ret = (cache_found){0};
     entry *e = ask->refresh ? NULL : cache_find(c, ask, now_ns, &stale);
-    if (e) return take(c, e, ask, stale, now_ns, ret);
+    if (e) return cache_line_take(c, e, ask, stale, now_ns, ret);
     if (ask->only_kept || (ask->refresh && *flight_slot(c, ask->key))) return CACHE_NONE;
     return queue(c, ask, on_turn, user, ret);
 }
@@ -154,7 +154,7 @@ static void flight_end(flight *f, cache_outcome o, const cache_value *v)
     free(f);
 }
 
-static bool keep(flight *f, const cache_value *v, uint64_t now_ns)
+static bool cache_line_keep(flight *f, const cache_value *v, uint64_t now_ns)
 {
     return !f->grounded && !f->untold && cache_store(f->cache, &f->key, v, &f->tags, now_ns);
 }
@@ -165,7 +165,7 @@ bool cache_fill(cache_ticket *t, const void *data, size_t len, uint64_t now_ns)
     flight *f = t->flight;
     assert(f->leader == t);
     cache_value *v = cache_value_new(200, data, len);
-    bool kept = v && keep(f, v, now_ns);
+    bool kept = v && cache_line_keep(f, v, now_ns);
     flight_end(f, v ? CACHE_HIT : CACHE_FAILED, v);
     cache_value_unref(v);
     return kept;
@@ -186,7 +186,7 @@ void cache_fail(cache_ticket *t, int status, const void *data, size_t len, bool 
     flight *f = t->flight;
     assert(f->leader == t && status != 200);
     cache_value *v = cache_value_new(status, data, len);
-    if (v && keep_it && f->cache->options.negative_ttl_ns) keep(f, v, now_ns);
+    if (v && keep_it && f->cache->options.negative_ttl_ns) cache_line_keep(f, v, now_ns);
     flight_end(f, CACHE_FAILED, v);
     cache_value_unref(v);
 }

@@ -49,7 +49,7 @@ static size_t hash(const sha256_digest *d)
     return (size_t)h;
 }
 
-static bool is(const sha256_digest *a, const sha256_digest *b)
+static bool near_is(const sha256_digest *a, const sha256_digest *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
@@ -57,14 +57,14 @@ static bool is(const sha256_digest *a, const sha256_digest *b)
 static item **item_slot(const near *n, const sha256_digest *key)
 {
     item **at = &n->buckets[hash(key) & (n->n_buckets - 1)];
-    while (*at && !is(&(*at)->key, key)) at = &(*at)->next;
+    while (*at && !near_is(&(*at)->key, key)) at = &(*at)->next;
     return at;
 }
 
 static partition **near_partition_slot(near *n, const sha256_digest *digest)
 {
     partition **at = &n->partitions[hash(digest) % N_SHELVES];
-    while (*at && !is(&(*at)->digest, digest)) at = &(*at)->next;
+    while (*at && !near_is(&(*at)->digest, digest)) at = &(*at)->next;
     return at;
 }
 
@@ -203,8 +203,8 @@ static void grow_buckets(near *n)
     n->n_buckets = size;
 }
 
-static bool put(near *n, partition *s, const sha256_digest *key, const int8_t *codes, float scale,
-                const char *text)
+static bool near_put(near *n, partition *s, const sha256_digest *key, const int8_t *codes, float scale,
+                     const char *text)
 {
     size_t len = strlen(text) + 1, bytes = sizeof(item) + len;
     item *i = s->n < s->cap || near_partition_resize(n, s, roomy(s->n)) ? calloc(1, bytes) : NULL;
@@ -230,7 +230,7 @@ bool near_add(near *n, const sha256_digest *digest, const sha256_digest *key, co
     assert(dims > 0 && dims <= NEAR_DIMS_MAX);
     near_drop(n, key);
     partition *s = near_partition_obtain(n, digest, dims);
-    bool ok = s && put(n, s, key, codes, scale, text);
+    bool ok = s && near_put(n, s, key, codes, scale, text);
     if (s && s->n == 0) near_partition_remove(n, s);
     while (n->n > 0 && (n->n > n->max_items || n->bytes > n->max_bytes)) item_remove(n, n->oldest);
     return ok && *item_slot(n, key);

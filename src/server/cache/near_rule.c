@@ -132,7 +132,7 @@ static void take_word(taken *t, const word *w, const rule_language *l, near_how 
         t->about.at[t->about.n++] = k;
 }
 
-static bool take(taken *ret, arena *a, const char *text, const rule_language *l, near_how how)
+static bool near_rule_take(taken *ret, arena *a, const char *text, const rule_language *l, near_how how)
 {
     *ret = (taken){0};
     size_t n = strlen(text);
@@ -283,7 +283,7 @@ static bool ask_the_same(const taken *a, const taken *b)
     return a->asks == b->asks && (a->asks || a->n_marks == b->n_marks);
 }
 
-static near_verdict judge(const taken *a, const taken *b, near_how how)
+static near_verdict near_rule_judge(const taken *a, const taken *b, near_how how)
 {
     if (!ask_the_same(a, b)) return NEAR_OTHER_QUESTION;
     if (a->underlines != b->underlines) return NEAR_OTHER_SIGNS;
@@ -300,7 +300,8 @@ near_verdict near_rule_compare(const char *a, const char *b, const char *languag
     if (strlen(a) > NEAR_TEXT_MAX || strlen(b) > NEAR_TEXT_MAX) return v;
     if (!quotes_are_same(a, b)) return NEAR_OTHER_QUOTES;
     arena *mem = arena_new(0);
-    if (mem && take(&x, mem, a, l, how) && take(&y, mem, b, l, how)) v = judge(&x, &y, how);
+    if (mem && near_rule_take(&x, mem, a, l, how) && near_rule_take(&y, mem, b, l, how))
+        v = near_rule_judge(&x, &y, how);
     arena_free(mem);
     return v;
 }

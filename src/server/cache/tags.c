@@ -60,7 +60,7 @@ static tag **slot(const tags *t, const char *name)
 }
 
 /* Doubles the table when chains get long; without memory the old one goes on serving. */
-static void grow(tags *t)
+static void tags_grow(tags *t)
 {
     size_t n = t->n_buckets * 2;
     tag **fresh = t->n < t->n_buckets ? NULL : calloc(n, sizeof *fresh);
@@ -88,11 +88,11 @@ static tag *obtain(tags *t, const char *name)
     g->bytes = sizeof *g + len + 1;
     *at = g;
     t->n++;
-    grow(t);
+    tags_grow(t);
     return g;
 }
 
-static void count(tags *t, tag *g)
+static void count_tags(tags *t, tag *g)
 {
     t->bytes += sizeof(tag_link);
     if (g->n_kept++ == 0) t->bytes += g->bytes;
@@ -139,7 +139,7 @@ int tags_add(tags *t, tag_set *s, const char *name)
     g->first = l;
     s->first = l;
     s->n++;
-    if (s->kept) count(t, g);
+    if (s->kept) count_tags(t, g);
     return 0;
 }
 
@@ -162,7 +162,7 @@ void tags_move(tags *t, tag_set *to, tag_set *from)
     from->n = 0;
     for (tag_link *l = to->first; l; l = l->more) {
         l->set = to;
-        count(t, l->tag);
+        count_tags(t, l->tag);
     }
 }
 

@@ -13,12 +13,12 @@ static calls *inner_of(calls *c)
     return ((borrow_calls *)c)->inner;
 }
 
-static model_call *start(calls *c, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *borrow_calls_start(calls *c, call_order *o, const call_terms *t, const call_events *ev)
 {
     return calls_start(inner_of(c), o, t, ev);
 }
 
-static void look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret)
+static void borrow_calls_look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     calls_look(inner_of(c), o, t, ret);
 }
@@ -34,7 +34,8 @@ static void borrow_free(calls *c)
 }
 
 /* Its calls are the inner one's, so pause, cancel and where are never asked of it. */
-static const calls_ops OPS = {.start = start, .look = look, .info = info, .free = borrow_free};
+static const calls_ops OPS = {
+    .start = borrow_calls_start, .look = borrow_calls_look, .info = info, .free = borrow_free};
 
 int borrow_calls_new(calls **ret, calls *inner, shoal_err *err)
 {

@@ -23,7 +23,7 @@ static size_t size_of(const char *s)
     return s ? strlen(s) + 1 : 1;
 }
 
-static const char *put(char **at, const char *s)
+static const char *calls_put(char **at, const char *s)
 {
     char *to = *at;
     size_t n = size_of(s);
@@ -80,12 +80,12 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
                       .limits = ctx->limits,
                       .latency = ctx->latency};
     if (ctx->feed) o->feed = call_feed_ref(ctx->feed);
-    for (size_t i = 0; i < ctx->n_stand_ins; i++) list[i] = put(&at, ctx->stand_ins[i]);
-    o->model = put(&at, model);
-    o->adapter = put(&at, adapter);
-    o->request_id = put(&at, ctx->request_id);
-    o->traceparent = put(&at, ctx->traceparent);
-    o->why = put(&at, ctx->why);
+    for (size_t i = 0; i < ctx->n_stand_ins; i++) list[i] = calls_put(&at, ctx->stand_ins[i]);
+    o->model = calls_put(&at, model);
+    o->adapter = calls_put(&at, adapter);
+    o->request_id = calls_put(&at, ctx->request_id);
+    o->traceparent = calls_put(&at, ctx->traceparent);
+    o->why = calls_put(&at, ctx->why);
     o->msg = *ret_msg = (uint8_t *)at;
     return o;
 }

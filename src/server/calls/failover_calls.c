@@ -50,7 +50,7 @@ static bool streams(const failover_call *c)
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void put(failover_call *c, call_queue *q)
+static void failover_calls_put(failover_call *c, call_queue *q)
 {
     call_queue_take(&c->base.link);
     call_queue_put(q, &c->base.link);
@@ -71,7 +71,7 @@ static void end_trial(failover_call *c)
     if (call_queue_first(&c->b->suspects, failover_call, base.link)) wake(c->b, 0);
 }
 
-static void call_free(failover_call *c)
+static void failover_calls_call_free(failover_call *c)
 {
     end_trial(c);
     feed_unwatch(&c->upload);
@@ -80,45 +80,46 @@ static void call_free(failover_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void failover_calls_cancel(model_call *call)
 {
     failover_call *c = (failover_call *)call;
     calls_cancel(c->base.inner);
-    call_free(c);
+    failover_calls_call_free(c);
 }
 
-static void finish(failover_call *c, const call_result *ended)
+static void failover_calls_finish(failover_call *c, const call_result *ended)
 {
     call_observer_end(c->b->o.observer, c->base.o, ended);
     decorator_call_end(&c->base, ended);
-    call_free(c);
+    failover_calls_call_free(c);
 }
 
-static void fail(failover_call *c, int status, call_fault fault, const char *message)
+static void failover_calls_fail(failover_call *c, int status, call_fault fault, const char *message)
 {
     call_result r = call_result_of(c->base.o, status, message);
     r.fault = fault;
-    finish(c, &r);
+    failover_calls_finish(c, &r);
 }
 
 /* ---- going on ------------------------------------------------------------------------------------ */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m);
-static void on_end(const call_events *ev, const call_result *r);
+static void failover_calls_on_event(const call_events *ev, const ProtobufCMessage *m);
+static void failover_calls_on_end(const call_events *ev, const call_result *r);
 
 static bool try_start(failover_call *c)
 {
     call_order *next = resume_order(&c->log, c->base.o);
     c->try_ns = decorator_now_ns(&c->b->base);
-    bool started = decorator_call_start(&c->base, next, &c->base.terms, on_event, on_end, NULL);
+    bool started = decorator_call_start(&c->base, next, &c->base.terms, failover_calls_on_event,
+                                        failover_calls_on_end, NULL);
     call_order_unref(next);
     return started;
 }
 
-static void go_on(failover_call *c)
+static void failover_calls_go_on(failover_call *c)
 {
-    put(c, &c->b->base.running);
-    if (!try_start(c)) fail(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
+    failover_calls_put(c, &c->b->base.running);
+    if (!try_start(c)) failover_calls_fail(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
 }
 
 /* The first word after a move. */
@@ -138,14 +139,14 @@ static void note_moved(failover_call *c, const char *to)
 
 static void rest(failover_call *c)
 {
-    put(c, &c->b->resting);
+    failover_calls_put(c, &c->b->resting);
     wake(c->b, REST_MS);
 }
 
 static void try_alone(failover_call *c)
 {
     c->b->trial = c;
-    go_on(c);
+    failover_calls_go_on(c);
 }
 
 /* One at a time, and who was tried just now behind those who were not. */
@@ -155,14 +156,15 @@ static void try_as_suspect(failover_call *c)
         try_alone(c);
         return;
     }
-    put(c, &c->b->suspects);
+    failover_calls_put(c, &c->b->suspects);
     wake(c->b, REST_MS);
 }
 
 static bool too_late(failover_call *c)
 {
     if (!c->base.o->deadline_ns || decorator_now_ns(&c->b->base) < c->base.o->deadline_ns) return false;
-    fail(c, SHOAL_EDEADLINE, CALL_FAULT_NONE, "the deadline passed before another worker could go on");
+    failover_calls_fail(c, SHOAL_EDEADLINE, CALL_FAULT_NONE,
+                        "the deadline passed before another worker could go on");
     return true;
 }
 
@@ -178,7 +180,7 @@ static void look_after_suspects(failover_calls *b)
             continue;
         }
         if (!first) first = c;
-        put(c, &b->suspects);
+        failover_calls_put(c, &b->suspects);
     }
 }
 
@@ -188,7 +190,7 @@ static void on_tick(void *arg)
     failover_call *c;
     b->ticking = false;
     for (int n = RESTS_MAX; n > 0 && (c = call_queue_first(&b->resting, failover_call, base.link)); n--)
-        if (!too_late(c)) go_on(c);
+        if (!too_late(c)) failover_calls_go_on(c);
     look_after_suspects(b);
     if (call_queue_first(&b->resting, failover_call, base.link) ||
         call_queue_first(&b->suspects, failover_call, base.link))
@@ -197,7 +199,7 @@ static void on_tick(void *arg)
 
 /* ---- what comes back ----------------------------------------------------------------------------- */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void failover_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     failover_call *c = ev->user;
     resume_space space;
@@ -236,7 +238,7 @@ static bool is_broken(const failover_call *c, const call_result *r)
 static void ask_all(failover_call *c)
 {
     c->base.terms.n_avoid = 0;
-    go_on(c);
+    failover_calls_go_on(c);
 }
 
 /* For the worker that goes on: where they die like flies it computes few replies again at a time. */
@@ -266,7 +268,7 @@ static verdict judge_absence(const failover_call *c, const call_result *r)
     return r->status == SHOAL_EUNAVAILABLE && may_wait ? REST : END;
 }
 
-static verdict judge(failover_call *c, const call_result *r)
+static verdict failover_calls_judge(failover_call *c, const call_result *r)
 {
     if (!(CALL_TASKS[c->base.o->task].flags & CALL_WAITS) || c->log.broken) return END;
     if (is_broken(c, r)) {
@@ -349,30 +351,30 @@ static void end_begun(failover_call *c)
              "the worker of %.64s that began this answer stopped, and those that are left run another file, "
              "engine or precision and would go on with other words; send the request again",
              c->base.o->model);
-    fail(c, SHOAL_EUNAVAILABLE, CALL_FAULT_UNLIKE, text);
+    failover_calls_fail(c, SHOAL_EUNAVAILABLE, CALL_FAULT_UNLIKE, text);
 }
 
-static void refuse(failover_call *c)
+static void failover_calls_refuse(failover_call *c)
 {
     char text[320];
     snprintf(text, sizeof text,
              "this request is refused for a while: worker after worker of %.64s stopped as it worked on it; "
              "change it, and see the log for how they died",
              c->base.o->model);
-    fail(c, SHOAL_EUNAVAILABLE, CALL_FAULT_KILLS, text);
+    failover_calls_fail(c, SHOAL_EUNAVAILABLE, CALL_FAULT_KILLS, text);
 }
 
-static void give_up(failover_call *c)
+static void failover_calls_give_up(failover_call *c)
 {
     LOG(LOG_ERROR, "calls", "quarantined", LOG_S("model", c->base.o->model),
         LOG_S("task", CALL_TASKS[c->base.o->task].name), LOG_I("deaths", c->row.n),
         LOG_I("ms", FAILOVER_QUARANTINE_MS), LOG_S("request_id", c->base.o->request_id));
     poison_list_add(&c->b->poison_list, c->base.o,
                     decorator_now_ns(&c->b->base) + FAILOVER_QUARANTINE_MS * 1000000ull);
-    refuse(c);
+    failover_calls_refuse(c);
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void failover_calls_on_end(const call_events *ev, const call_result *r)
 {
     failover_call *c = ev->user;
     c->base.inner = NULL;
@@ -385,7 +387,7 @@ static void on_end(const call_events *ev, const call_result *r)
     bool well = r->status == 0 && (!streams(c) || c->log.done);
     if (well && c->lost_ns) note_moved(c, r->replica_id);
     if (r->life && r->identity && *r->identity) c->inexact = !r->exact_resume;
-    verdict v = well ? END : judge(c, r);
+    verdict v = well ? END : failover_calls_judge(c, r);
     if (v == GO_ON || v == TRY_ALONE) set_terms(c, r);
     end_trial(c);
     bool lost = v != GIVE_UP && (v != END || r->fault == CALL_FAULT_ABSENT);
@@ -398,12 +400,12 @@ static void on_end(const call_events *ev, const call_result *r)
         }
     }
     switch (v) {
-    case END: finish(c, r); break;
-    case GO_ON: go_on(c); break;
+    case END: failover_calls_finish(c, r); break;
+    case GO_ON: failover_calls_go_on(c); break;
     case TRY_ALONE: try_as_suspect(c); break;
     case ASK_ALL: ask_all(c); break;
     case REST: rest(c); break;
-    case GIVE_UP: give_up(c); break;
+    case GIVE_UP: failover_calls_give_up(c); break;
     case END_BEGUN: end_begun(c); break;
     }
 }
@@ -415,8 +417,9 @@ static void on_refused(void *arg)
     failover_calls *b = arg;
     call_queue now; /* those that are refused now, not those that their callbacks start */
     call_queue_init(&now);
-    for (failover_call *c; (c = call_queue_first(&b->refused, failover_call, base.link));) put(c, &now);
-    for (failover_call *c; (c = call_queue_first(&now, failover_call, base.link));) refuse(c);
+    for (failover_call *c; (c = call_queue_first(&b->refused, failover_call, base.link));)
+        failover_calls_put(c, &now);
+    for (failover_call *c; (c = call_queue_first(&now, failover_call, base.link));) failover_calls_refuse(c);
 }
 
 static bool is_on_poison_list(const failover_call *c)
@@ -427,7 +430,7 @@ static bool is_on_poison_list(const failover_call *c)
 /* From the loop, as every end comes. */
 static void refuse_soon(failover_call *c)
 {
-    put(c, &c->b->refused);
+    failover_calls_put(c, &c->b->refused);
     c->b->base.env->timer_start(c->b->refuse, 0);
 }
 
@@ -443,7 +446,8 @@ static void on_uploaded(void *user)
     refuse_soon(c);
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *failover_calls_start(calls *base, call_order *o, const call_terms *t,
+                                        const call_events *ev)
 {
     failover_calls *b = (failover_calls *)base;
     failover_call *c = malloc(sizeof *c);
@@ -456,7 +460,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     }
     if (o->feed && !call_feed_is_ended(o->feed)) feed_watch_end(&c->upload, o->feed, on_uploaded, c);
     if (try_start(c)) return &c->base.base;
-    call_free(c);
+    failover_calls_call_free(c);
     return NULL;
 }
 
@@ -477,9 +481,9 @@ static void failover_calls_free(calls *base)
     free(b);
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = failover_calls_start,
                               .pause = decorator_pause,
-                              .cancel = cancel,
+                              .cancel = failover_calls_cancel,
                               .where = decorator_where,
                               .look = decorator_look,
                               .info = decorator_info,

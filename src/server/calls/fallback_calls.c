@@ -27,17 +27,17 @@ typedef struct fallback_call {
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void call_free(fallback_call *c)
+static void fallback_calls_call_free(fallback_call *c)
 {
     decorator_call_done(&c->base);
     free(c);
 }
 
-static void cancel(model_call *call)
+static void fallback_calls_cancel(model_call *call)
 {
     fallback_call *c = (fallback_call *)call;
     calls_cancel(c->base.inner);
-    call_free(c);
+    fallback_calls_call_free(c);
 }
 
 static call_place where(const model_call *call)
@@ -52,7 +52,7 @@ static call_place where(const model_call *call)
 }
 
 /* A stand-in's result says whom it stands in for; when none was there, it is told as the wanted model's. */
-static void finish(fallback_call *c, const call_result *ended)
+static void fallback_calls_finish(fallback_call *c, const call_result *ended)
 {
     call_result r = *ended;
     bool nobody = r.fault == CALL_FAULT_ABSENT && c->n_asked > 0;
@@ -64,19 +64,19 @@ static void finish(fallback_call *c, const call_result *ended)
         r.why = c->why;
     }
     decorator_call_end(&c->base, &r);
-    call_free(c);
+    fallback_calls_call_free(c);
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void fallback_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     fallback_call *c = ev->user;
     c->spoke = true;
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
-static void on_end(const call_events *ev, const call_result *r);
+static void fallback_calls_on_end(const call_events *ev, const call_result *r);
 
 /* Whoever falls to a stand-in has waited enough: it answers now or the next one is asked. The last one may be
  * waited for as any model. */
@@ -85,7 +85,8 @@ static bool ask_next(fallback_call *c)
     const char *to = c->rule->to[c->n_asked++];
     call_terms t = {.patience_ms = c->n_asked < c->rule->n_to ? 1 : 0};
     call_order *o = call_order_for(c->base.o, to);
-    bool started = decorator_call_start(&c->base, o, &t, on_event, on_end, decorator_restarted);
+    bool started = decorator_call_start(&c->base, o, &t, fallback_calls_on_event, fallback_calls_on_end,
+                                        decorator_restarted);
     call_order_unref(o);
     if (!started) return false;
     LOG(LOG_WARN, "calls", "degraded", LOG_S("wanted", c->base.o->model), LOG_S("asked", to),
@@ -99,14 +100,14 @@ static uint64_t *away(fallback_call *c)
     return c->rule == &c->own ? &c->own_away_ns : &c->b->away_ns[c->rule - c->b->o.rules];
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void fallback_calls_on_end(const call_events *ev, const call_result *r)
 {
     fallback_call *c = ev->user;
     c->base.inner = NULL;
     if (c->rule && c->n_asked == 0 && r->status == 0) *away(c) = 0;
     bool absent = r->fault == CALL_FAULT_ABSENT && r->status == SHOAL_EUNAVAILABLE;
     if (!c->rule || c->spoke || !absent || c->n_asked == c->rule->n_to) {
-        finish(c, r);
+        fallback_calls_finish(c, r);
         return;
     }
     if (c->n_asked == 0) {
@@ -115,7 +116,7 @@ static void on_end(const call_events *ev, const call_result *r)
     }
     if (ask_next(c)) return;
     call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
-    finish(c, &none);
+    fallback_calls_finish(c, &none);
 }
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
@@ -150,7 +151,8 @@ static uint64_t patience_ms(fallback_call *c)
     return ms > 0 ? ms : 1;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *fallback_calls_start(calls *base, call_order *o, const call_terms *t,
+                                        const call_events *ev)
 {
     fallback_calls *b = (fallback_calls *)base;
     fallback_call *c = malloc(sizeof *c);
@@ -159,9 +161,10 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     decorator_call_init(&c->base, base, o, t, ev);
     c->rule = rule_of(c);
     if (c->rule) c->base.terms.patience_ms = patience_ms(c);
-    if (decorator_call_start(&c->base, o, &c->base.terms, on_event, on_end, decorator_restarted))
+    if (decorator_call_start(&c->base, o, &c->base.terms, fallback_calls_on_event, fallback_calls_on_end,
+                             decorator_restarted))
         return &c->base.base;
-    call_free(c);
+    fallback_calls_call_free(c);
     return NULL;
 }
 
@@ -173,9 +176,9 @@ static void fallback_calls_free(calls *base)
     free(b);
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = fallback_calls_start,
                               .pause = decorator_pause,
-                              .cancel = cancel,
+                              .cancel = fallback_calls_cancel,
                               .where = where,
                               .look = decorator_look,
                               .info = decorator_info,

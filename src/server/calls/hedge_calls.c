@@ -80,19 +80,19 @@ static void cancel_branch(branch *br)
     br->inner = NULL;
 }
 
-static void call_free(hedge_call *c)
+static void hedge_calls_call_free(hedge_call *c)
 {
     c->b->base.env->timer_free(c->timer);
     decorator_call_done(&c->base);
     free(c);
 }
 
-static void cancel(model_call *call)
+static void hedge_calls_cancel(model_call *call)
 {
     hedge_call *c = (hedge_call *)call;
     cancel_branch(&c->first);
     cancel_branch(&c->second);
-    call_free(c);
+    hedge_calls_call_free(c);
 }
 
 static void pause(model_call *call, bool paused)
@@ -113,7 +113,7 @@ static call_place where(const model_call *call)
 
 /* The first answer counts, also when it says what is wrong with the request; a failure of one leaves the
  * other. */
-static void on_end(const call_events *ev, const call_result *ended)
+static void hedge_calls_on_end(const call_events *ev, const call_result *ended)
 {
     branch *br = ev->user;
     hedge_call *c = br->c;
@@ -125,12 +125,12 @@ static void on_end(const call_events *ev, const call_result *ended)
     if (ended->status == 0) learn(c);
     if (c->hedged) call_observer_hedged(c->b->o.observer, c->base.o, br == &c->second && !failed);
     decorator_call_end(&c->base, ended);
-    call_free(c);
+    hedge_calls_call_free(c);
 }
 
 static bool start_branch(branch *br, const call_terms *t)
 {
-    call_events ev = {.user = br, .end = on_end};
+    call_events ev = {.user = br, .end = hedge_calls_on_end};
     br->inner = calls_start(br->c->b->base.inner, br->c->base.o, t, &ev);
     if (br->inner && br->c->base.paused) calls_pause(br->inner, true);
     return br->inner != NULL;
@@ -175,13 +175,13 @@ static hedge_call *call_new(hedge_calls *b, call_order *o, const call_terms *t, 
     return c;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *hedge_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     hedge_calls *b = (hedge_calls *)base;
     hedge_call *c = call_new(b, o, t, ev);
     if (!c) return calls_start(b->base.inner, o, t, ev);
     if (!start_branch(&c->first, t)) {
-        call_free(c);
+        hedge_calls_call_free(c);
         return NULL;
     }
     if (b->budget < BUDGET_MAX) b->budget += HEDGE_SHARE;
@@ -189,9 +189,9 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     return &c->base.base;
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = hedge_calls_start,
                               .pause = pause,
-                              .cancel = cancel,
+                              .cancel = hedge_calls_cancel,
                               .where = where,
                               .look = decorator_look,
                               .info = decorator_info,

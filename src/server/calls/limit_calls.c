@@ -26,19 +26,19 @@ typedef struct limit_call {
     bool *gone; /* set where it is cancelled meanwhile */
 } limit_call;
 
-static void call_free(limit_call *c)
+static void limit_calls_call_free(limit_call *c)
 {
     c->b->base.env->timer_free(c->timer);
     decorator_call_done(&c->base);
     free(c);
 }
 
-static void cancel(model_call *call)
+static void limit_calls_cancel(model_call *call)
 {
     limit_call *c = (limit_call *)call;
     if (c->gone) *c->gone = true;
     calls_cancel(c->base.inner);
-    call_free(c);
+    limit_calls_call_free(c);
 }
 
 /* ---- the limits ---------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static limit nearest_limit(const limit_call *c)
     return nearest;
 }
 
-static void watch(limit_call *c)
+static void limit_calls_watch(limit_call *c)
 {
     limit next = nearest_limit(c);
     if (next.key && !c->base.paused)
@@ -88,7 +88,7 @@ typedef struct owner {
     char identity[BIT_IDENTITY_BYTES];
 } owner;
 
-static const char *copy(char *to, size_t size, const char *s)
+static const char *limit_calls_copy(char *to, size_t size, const char *s)
 {
     buf_copy_str(to, size, s ? s : "");
     return to;
@@ -100,12 +100,12 @@ static call_result result_of(const limit_call *c, int status, const char *why, o
     call_result r = call_result_of(c->base.o, status, why);
     call_place at = calls_where(c->base.inner);
     if (!at.life) return r;
-    if (at.model && *at.model) r.model = copy(by->model, sizeof by->model, at.model);
-    r.replica_id = copy(by->replica_id, sizeof by->replica_id, at.replica_id);
-    r.digest = copy(by->digest, sizeof by->digest, at.digest);
-    r.identity = copy(by->identity, sizeof by->identity, at.identity);
+    if (at.model && *at.model) r.model = limit_calls_copy(by->model, sizeof by->model, at.model);
+    r.replica_id = limit_calls_copy(by->replica_id, sizeof by->replica_id, at.replica_id);
+    r.digest = limit_calls_copy(by->digest, sizeof by->digest, at.digest);
+    r.identity = limit_calls_copy(by->identity, sizeof by->identity, at.identity);
     r.exact_resume = at.exact_resume;
-    r.adapter_digest = copy(by->adapter_digest, sizeof by->adapter_digest, at.adapter_digest);
+    r.adapter_digest = limit_calls_copy(by->adapter_digest, sizeof by->adapter_digest, at.adapter_digest);
     r.life = at.life;
     const Shoal__V1__ModelInfo *info = calls_info(c->b->base.inner, r.model, NULL);
     if (info) r.version = info->version;
@@ -129,7 +129,7 @@ static void end_with_what_there_is(limit_call *c)
     base->ev.event(&base->ev, &e.base);
     if (gone) return;
     decorator_call_end(base, &r);
-    call_free(c);
+    limit_calls_call_free(c);
 }
 
 static void end_empty(limit_call *c, const limit *which)
@@ -142,7 +142,7 @@ static void end_empty(limit_call *c, const limit *which)
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
     decorator_call_end(&c->base, &r);
-    call_free(c);
+    limit_calls_call_free(c);
 }
 
 static void on_timer(void *arg)
@@ -151,7 +151,7 @@ static void on_timer(void *arg)
     limit next = nearest_limit(c);
     if (!next.key || c->base.paused || c->done) return;
     if (next.left_ms > 0)
-        watch(c);
+        limit_calls_watch(c);
     else if (c->began)
         end_with_what_there_is(c);
     else
@@ -165,10 +165,12 @@ static void note_token(limit_call *c)
     bool first = !c->began;
     c->began = true;
     c->last_ns = decorator_listening_ns(&c->b->base);
-    if (first) watch(c); /* under the other limits; from then on the timer finds last_ns newer and goes on */
+    if (first)
+        limit_calls_watch(
+            c); /* under the other limits; from then on the timer finds last_ns newer and goes on */
 }
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void limit_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     limit_call *c = ev->user;
     const Shoal__V1__GenerateEvent *e = (const Shoal__V1__GenerateEvent *)m;
@@ -188,16 +190,16 @@ static void on_restarted(const call_events *ev)
     c->so_far = (Shoal__V1__Done)SHOAL__V1__DONE__INIT;
     c->began = c->done = false;
     c->last_ns = decorator_listening_ns(&c->b->base);
-    watch(c);
+    limit_calls_watch(c);
     decorator_restarted(ev);
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void limit_calls_on_end(const call_events *ev, const call_result *r)
 {
     limit_call *c = ev->user;
     c->base.inner = NULL;
     decorator_call_end(&c->base, r);
-    call_free(c);
+    limit_calls_call_free(c);
 }
 
 static void pause(model_call *call, bool paused)
@@ -206,7 +208,7 @@ static void pause(model_call *call, bool paused)
     if (paused && !c->base.paused) c->taken_ms += (uint64_t)decorator_listened_ms(&c->b->base, c->run_ns);
     decorator_pause(call, paused);
     c->last_ns = c->run_ns = decorator_listening_ns(&c->b->base);
-    watch(c);
+    limit_calls_watch(c);
 }
 
 /* Endpoints have resolved the route, and say its limits; a stage of a pipeline names it. */
@@ -231,23 +233,24 @@ static limit_call *call_new(limit_calls *b, call_order *o, const call_terms *t, 
     return c;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *limit_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     limit_calls *b = (limit_calls *)base;
     if (o->task != CALL_GENERATE && o->task != CALL_VOTE) return calls_start(b->base.inner, o, t, ev);
     limit_call *c = call_new(b, o, t, ev);
     if (!c) return NULL;
-    if (!decorator_call_start(&c->base, o, &c->base.terms, on_event, on_end, on_restarted)) {
-        call_free(c);
+    if (!decorator_call_start(&c->base, o, &c->base.terms, limit_calls_on_event, limit_calls_on_end,
+                              on_restarted)) {
+        limit_calls_call_free(c);
         return NULL;
     }
-    watch(c);
+    limit_calls_watch(c);
     return &c->base.base;
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = limit_calls_start,
                               .pause = pause,
-                              .cancel = cancel,
+                              .cancel = limit_calls_cancel,
                               .where = decorator_where,
                               .look = decorator_look,
                               .info = decorator_info,

@@ -54,7 +54,7 @@ typedef struct replica_call {
 
 /* ---- ending -------------------------------------------------------------------------------------- */
 
-static void call_free(replica_call *c)
+static void replica_calls_call_free(replica_call *c)
 {
     call_queue_take(&c->link);
     if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
@@ -89,7 +89,7 @@ static void tell_attempt(const replica_call *c, int status, call_fault fault)
     call_observer_attempt(c->b->observer, c->o, &a);
 }
 
-static void finish(replica_call *c, int status, call_fault fault, const char *message)
+static void replica_calls_finish(replica_call *c, int status, call_fault fault, const char *message)
 {
     tell_attempt(c, status, fault);
     const Shoal__V1__ModelInfo *info = c->r ? c->r->info : NULL;
@@ -109,7 +109,7 @@ static void finish(replica_call *c, int status, call_fault fault, const char *me
     }
     if (status == 0) r.reply = c->reply;
     c->ev.end(&c->ev, &r);
-    call_free(c);
+    replica_calls_call_free(c);
 }
 
 /* The replica has gone through the call's input. */
@@ -128,14 +128,14 @@ static void leave_replica(replica_call *c)
     c->call = NULL;
 }
 
-static void cancel(model_call *call)
+static void replica_calls_cancel(model_call *call)
 {
     replica_call *c = (replica_call *)call;
     grpc_client_call *gc = c->call;
     leave_replica(c);
     registry_connector(c->b->g)->cancel(gc);
     tell_attempt(c, SHOAL_ECANCELLED, CALL_FAULT_NONE);
-    call_free(c);
+    replica_calls_call_free(c);
 }
 
 static void pause(model_call *call, bool paused)
@@ -189,7 +189,7 @@ static void end_failing(void *arg)
         call_queue_put(&now, &c->link);
     }
     for (replica_call *c; (c = call_queue_first(&now, replica_call, link));)
-        finish(c, c->status, c->fault, c->message);
+        replica_calls_finish(c, c->status, c->fault, c->message);
 }
 
 /* ---- looking for a replica ----------------------------------------------------------------------- */
@@ -201,8 +201,8 @@ static bool may_return(const replica_calls *b, const call_order *o, const call_t
 }
 
 /* 0 and a replica, or a code as router_plan has them. */
-static int pick(replica_calls *b, const call_order *o, const call_terms *t, router_decision *ret_decision,
-                replica **ret)
+static int replica_calls_pick(replica_calls *b, const call_order *o, const call_terms *t,
+                              router_decision *ret_decision, replica **ret)
 {
     *ret_decision = (router_decision){0};
     if (o->deadline_ns && b->env->now_ns(b->env->user) >= o->deadline_ns) return SHOAL_EDEADLINE;
@@ -264,12 +264,12 @@ static void describe_refusal(replica_calls *b, const call_order *o, int rc, cons
         describe_down(b, o->model, out, n);
 }
 
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void replica_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     replica_calls *b = (replica_calls *)base;
     router_decision d;
     replica *r;
-    *ret = (call_outlook){.status = pick(b, o, t, &d, &r)};
+    *ret = (call_outlook){.status = replica_calls_pick(b, o, t, &d, &r)};
     if (ret->status == SHOAL_EUNAVAILABLE) ret->may_return = may_return(b, o, t);
     if (ret->status != 0) return;
     ret->n_ready = registry_find(b->g, o->model)->n_ready;
@@ -314,7 +314,7 @@ static void leave_without_memory(replica_call *c)
     grpc_client_call *gc = c->call;
     leave_replica(c);
     registry_connector(c->b->g)->cancel(gc);
-    finish(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
+    replica_calls_finish(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
 }
 
 /* Has the replica gone through the input when it says this? */
@@ -324,7 +324,7 @@ static bool answers(call_task task, const ProtobufCMessage *m)
     return (task != CALL_GENERATE && task != CALL_VOTE) || ev->delta || ev->ballot;
 }
 
-static void on_event(replica_call *c, const uint8_t *msg, size_t n)
+static void replica_calls_on_event(replica_call *c, const uint8_t *msg, size_t n)
 {
     scratch *s = &c->b->scratch;
     ProtobufCAllocator a = {scratch_alloc, scratch_free, s};
@@ -341,12 +341,12 @@ static void on_event(replica_call *c, const uint8_t *msg, size_t n)
     protobuf_c_message_free_unpacked(m, &a);
 }
 
-static void on_message(void *user, const uint8_t *msg, size_t n)
+static void replica_calls_on_message(void *user, const uint8_t *msg, size_t n)
 {
     replica_call *c = user;
     const call_task_info *task = &CALL_TASKS[c->o->task];
     if (task->streams)
-        on_event(c, msg, n);
+        replica_calls_on_event(c, msg, n);
     else if (!c->reply && !(c->reply = protobuf_c_message_unpack(task->reply, NULL, n, msg)))
         leave_without_memory(c);
     else
@@ -378,7 +378,7 @@ static call_fault fault_of(const replica_call *c, grpc_status status)
     }
 }
 
-static void on_end(void *user, grpc_status status, const char *message)
+static void replica_calls_on_end(void *user, grpc_status status, const char *message)
 {
     replica_call *c = user;
     uint64_t moved_ns = c->r->load.moved_ns;
@@ -388,7 +388,7 @@ static void on_end(void *user, grpc_status status, const char *message)
     if (rc == 0 && fault == CALL_FAULT_NONSENSE) rc = SHOAL_EPROTOCOL;
     if (rc == 0) {
         if (CALL_TASKS[c->o->task].flags & CALL_LEARNS) learn_cost(c, moved_ns);
-        finish(c, 0, CALL_FAULT_NONE, "");
+        replica_calls_finish(c, 0, CALL_FAULT_NONE, "");
         return;
     }
     LOG(LOG_WARN, "calls", "call_failed", LOG_S("model", c->o->model), LOG_S("replica", c->r->id),
@@ -401,7 +401,7 @@ static void on_end(void *user, grpc_status status, const char *message)
     } else {
         snprintf(c->message, sizeof c->message, "%s", message && *message ? message : shoal_err_text(rc));
     }
-    finish(c, rc, fault, c->message);
+    replica_calls_finish(c, rc, fault, c->message);
 }
 
 /* ---- starting ------------------------------------------------------------------------------------ */
@@ -433,7 +433,8 @@ static void send_more(void *user)
 static bool open_feed(replica_call *c, replica *r, const grpc_call_options *opt)
 {
     const connector *to = registry_connector(c->b->g);
-    grpc_client_events ev = {.user = c, .message = on_message, .drained = send_more, .end = on_end};
+    grpc_client_events ev = {
+        .user = c, .message = replica_calls_on_message, .drained = send_more, .end = replica_calls_on_end};
     c->call = to->stream(r->channel, CALL_TASKS[c->o->task].path, opt, &ev);
     if (!c->call) return false;
     if (to->send(c->call, c->o->msg, c->o->n_msg) == 0 && feed_join(&c->feed, c->o->feed, send_more, c))
@@ -445,7 +446,7 @@ static bool open_feed(replica_call *c, replica *r, const grpc_call_options *opt)
 
 static bool start_on(replica_call *c, replica *r)
 {
-    grpc_client_events ev = {.user = c, .message = on_message, .end = on_end};
+    grpc_client_events ev = {.user = c, .message = replica_calls_on_message, .end = replica_calls_on_end};
     http_header metadata[2];
     size_t n = 0;
     if (*c->o->request_id) metadata[n++] = (http_header){"x-request-id", c->o->request_id};
@@ -466,7 +467,7 @@ static bool start_on(replica_call *c, replica *r)
     return true;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *replica_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     replica_calls *b = (replica_calls *)base;
     replica_call *c = malloc(sizeof *c);
@@ -489,7 +490,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     router_decision d;
     replica *r;
     char why[512];
-    int rc = pick(b, o, t, &d, &r);
+    int rc = replica_calls_pick(b, o, t, &d, &r);
     if (rc == 0 && start_on(c, r)) {
         r->load.n_spilled += d.why == ROUTER_SPILLED;
         return &c->base;
@@ -502,7 +503,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 
 /* ---- leaving a replica --------------------------------------------------------------------------- */
 
-static void leave(replica_call *c, const char *why)
+static void replica_calls_leave(replica_call *c, const char *why)
 {
     grpc_client_call *gc = c->call;
     leave_replica(c);
@@ -523,7 +524,7 @@ static bool other_is_there(replica_call *c)
     router_decision d;
     replica *r;
     call_terms_avoid(&t, c->life);
-    return pick(c->b, c->o, &t, &d, &r) == 0;
+    return replica_calls_pick(c->b, c->o, &t, &d, &r) == 0;
 }
 
 /* What a replica that drains has begun it finishes, which may take long for streams: where another one can go
@@ -560,7 +561,7 @@ static void leave_where(replica_calls *b, const replica *r, bool (*rule)(replica
         call_queue_take(&c->link);
         call_queue_put(&here, &c->link);
     }
-    for (replica_call *c; (c = call_queue_first(&here, replica_call, link));) leave(c, why);
+    for (replica_call *c; (c = call_queue_first(&here, replica_call, link));) replica_calls_leave(c, why);
 }
 
 static void on_replica(void *user, const registry_event *e)
@@ -579,18 +580,20 @@ static void on_replica(void *user, const registry_event *e)
 static void replica_calls_free(calls *base)
 {
     replica_calls *b = (replica_calls *)base;
-    for (replica_call *c; (c = call_queue_first(&b->running, replica_call, link));) cancel(&c->base);
-    for (replica_call *c; (c = call_queue_first(&b->failing, replica_call, link));) call_free(c);
+    for (replica_call *c; (c = call_queue_first(&b->running, replica_call, link));)
+        replica_calls_cancel(&c->base);
+    for (replica_call *c; (c = call_queue_first(&b->failing, replica_call, link));)
+        replica_calls_call_free(c);
     registry_unlisten(b->g, on_replica, b);
     b->env->timer_free(b->timer);
     free(b);
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = replica_calls_start,
                               .pause = pause,
-                              .cancel = cancel,
+                              .cancel = replica_calls_cancel,
                               .where = where,
-                              .look = look,
+                              .look = replica_calls_look,
                               .info = info,
                               .free = replica_calls_free};
 

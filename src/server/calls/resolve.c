@@ -31,7 +31,7 @@ static uint64_t now_ns(const resolve *x)
 
 /* ---- the view ------------------------------------------------------------------------------------ */
 
-static int holds(void *user, const config_rule *r, route_question q)
+static int resolve_holds(void *user, const config_rule *r, route_question q)
 {
     const resolve *x = user;
     if (q == ROUTE_HEADER_HOLDS) return x->ask.header_holds ? x->ask.header_holds(x->ask.user, r) : 0;
@@ -66,7 +66,7 @@ static call_outlook outlook_of(const resolve *x, const char *model, call_task ta
     return look;
 }
 
-static void look(void *user, const char *model, route_outlook *ret)
+static void resolve_look(void *user, const char *model, route_outlook *ret)
 {
     const resolve *x = user;
     char name[136];
@@ -88,7 +88,7 @@ static void look(void *user, const char *model, route_outlook *ret)
 
 /* ---- what a text is about ------------------------------------------------------------------------ */
 
-static void step(resolve *x);
+static void resolve_step(resolve *x);
 
 static domain_fact *asked(resolve *x)
 {
@@ -144,7 +144,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
         else
             known(x, c->at[at].name, cosine);
     }
-    step(x);
+    resolve_step(x);
 }
 
 static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
@@ -156,7 +156,7 @@ static void on_classified(void *user, const call_result *r, const Shoal__V1__Cla
         else
             unknown(x, "%.64s answered without a label", r->model);
     }
-    step(x);
+    resolve_step(x);
 }
 
 /* Until when is waited: timeout_ms, and no more than half of the time to the deadline. */
@@ -168,7 +168,7 @@ static uint64_t until(const resolve *x, const config_domains *set)
     return now + (half < wait ? half : wait);
 }
 
-static char *cut(const resolve *x)
+static char *resolve_cut(const resolve *x)
 {
     size_t n = x->ask.n_text;
     if (n > RESOLVE_TEXT_BYTES)
@@ -212,7 +212,7 @@ static void ask_domain(resolve *x)
     else if (o.expected_ms > wait_ms)
         unknown(x, "%.64s would take about %.0f ms, and may take %.0f", set->model, o.expected_ms, wait_ms);
     else {
-        char *text = cut(x);
+        char *text = resolve_cut(x);
         if (text)
             ask_model(x, set, text);
         else
@@ -223,7 +223,7 @@ static void ask_domain(resolve *x)
 
 /* ---- deciding ------------------------------------------------------------------------------------ */
 
-static void finish(resolve *x, decide_what what)
+static void resolve_finish(resolve *x, decide_what what)
 {
     resolved r = {.status = x->status,
                   .what = x->status ? DECIDE_NOBODY : what,
@@ -235,7 +235,7 @@ static void finish(resolve *x, decide_what what)
     free(x);
 }
 
-static void step(resolve *x)
+static void resolve_step(resolve *x)
 {
     route_view v = evidence_view(&x->evidence);
     route_facts *f = &x->ask.facts;
@@ -249,7 +249,7 @@ static void step(resolve *x)
         if (x->call) return;
         if (what != DECIDE_ASK) break;
     }
-    finish(x, what);
+    resolve_finish(x, what);
 }
 
 int resolve_start(resolve **ret, calls *c, const env *e, const route_book *b, const resolve_ask *ask,
@@ -264,11 +264,11 @@ int resolve_start(resolve **ret, calls *c, const env *e, const route_book *b, co
     x->done = done;
     x->user = user;
     x->start_ns = now_ns(x);
-    x->inner = (route_view){.user = x, .holds = holds, .look = look};
+    x->inner = (route_view){.user = x, .holds = resolve_holds, .look = resolve_look};
     x->evidence.inner = &x->inner;
     x->evidence.book = b;
     *ret = x;
-    step(x);
+    resolve_step(x);
     return 0;
 }
 

@@ -39,40 +39,41 @@ static void set_held(retry_call *c, bool held)
     c->held = held;
 }
 
-static void call_free(retry_call *c)
+static void retry_calls_call_free(retry_call *c)
 {
     set_held(c, false);
     decorator_call_done(&c->base);
     free(c);
 }
 
-static void cancel(model_call *call)
+static void retry_calls_cancel(model_call *call)
 {
     retry_call *c = (retry_call *)call;
     calls_cancel(c->base.inner);
-    call_free(c);
+    retry_calls_call_free(c);
 }
 
-static void finish(retry_call *c, const call_result *ended)
+static void retry_calls_finish(retry_call *c, const call_result *ended)
 {
     decorator_call_end(&c->base, ended);
-    call_free(c);
+    retry_calls_call_free(c);
 }
 
 /* ---- trying -------------------------------------------------------------------------------------- */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void retry_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     retry_call *c = ev->user;
     c->spoke = true;
     c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
-static void on_end(const call_events *ev, const call_result *r);
+static void retry_calls_on_end(const call_events *ev, const call_result *r);
 
 static bool try_start(retry_call *c)
 {
-    return decorator_call_start(&c->base, c->base.o, &c->base.terms, on_event, on_end, decorator_restarted);
+    return decorator_call_start(&c->base, c->base.o, &c->base.terms, retry_calls_on_event, retry_calls_on_end,
+                                decorator_restarted);
 }
 
 static bool may_hold(const retry_call *c)
@@ -111,7 +112,7 @@ static bool other_replica_is_there(retry_call *c)
     return o.status == 0;
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void retry_calls_on_end(const call_events *ev, const call_result *r)
 {
     retry_call *c = ev->user;
     bool taken = c->spoke || r->fault == CALL_FAULT_NONE || r->fault == CALL_FAULT_LOST;
@@ -127,10 +128,10 @@ static void on_end(const call_events *ev, const call_result *r)
         if (again && waits_on(c, r))
             hold(c, r);
         else
-            finish(c, r);
+            retry_calls_finish(c, r);
     } else if (!try_start(c)) {
         call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
-        finish(c, &none);
+        retry_calls_finish(c, &none);
     }
 }
 
@@ -148,10 +149,10 @@ static void look_after(retry_call *c)
     }
     set_held(c, false);
     if (waits) {
-        finish(c, &c->failed);
+        retry_calls_finish(c, &c->failed);
     } else if (!try_start(c)) { /* when it cannot start, the end says why */
         call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
-        finish(c, &none);
+        retry_calls_finish(c, &none);
     }
 }
 
@@ -172,7 +173,7 @@ static uint64_t hold_until(const retry_calls *b, const call_order *o, const call
     return o->deadline_ns ? o->deadline_ns : decorator_now_ns(&b->base) + b->hold_ms * 1000000u;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *retry_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     retry_calls *b = (retry_calls *)base;
     retry_call *c = malloc(sizeof *c);
@@ -180,7 +181,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     *c = (retry_call){.b = b, .hold_until_ns = hold_until(b, o, t), .n_avoid = t->n_avoid};
     decorator_call_init(&c->base, base, o, t, ev);
     if (try_start(c)) return &c->base.base;
-    call_free(c);
+    retry_calls_call_free(c);
     return NULL;
 }
 
@@ -194,9 +195,9 @@ static void retry_calls_free(calls *base)
     free(b);
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = retry_calls_start,
                               .pause = decorator_pause,
-                              .cancel = cancel,
+                              .cancel = retry_calls_cancel,
                               .where = decorator_where,
                               .look = decorator_look,
                               .info = decorator_info,

@@ -39,7 +39,7 @@ typedef struct route_call {
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void call_free(route_call *c)
+static void route_calls_call_free(route_call *c)
 {
     call_queue_take(&c->link);
     c->b->env->timer_free(c->failing);
@@ -49,12 +49,12 @@ static void call_free(route_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void route_calls_cancel(model_call *call)
 {
     route_call *c = (route_call *)call;
     resolve_cancel(c->resolve);
     calls_cancel(c->inner);
-    call_free(c);
+    route_calls_call_free(c);
 }
 
 static void pause(model_call *call, bool paused)
@@ -69,12 +69,12 @@ static call_place where(const model_call *call)
     return calls_where(((const route_call *)call)->inner);
 }
 
-static void fail(void *arg)
+static void route_calls_fail(void *arg)
 {
     route_call *c = arg;
     call_result r = call_result_of(c->o, c->status, c->message);
     c->ev.end(&c->ev, &r);
-    call_free(c);
+    route_calls_call_free(c);
 }
 
 /* Never inside the function that started it. */
@@ -87,18 +87,18 @@ static void fail_later(route_call *c, int status, const char *message)
 
 /* ---- the call itself ----------------------------------------------------------------------------- */
 
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void route_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     route_call *c = ev->user;
     c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
 }
 
-static void on_end(const call_events *ev, const call_result *r)
+static void route_calls_on_end(const call_events *ev, const call_result *r)
 {
     route_call *c = ev->user;
     c->inner = NULL;
     c->ev.end(&c->ev, r);
-    call_free(c);
+    route_calls_call_free(c);
 }
 
 static void on_restarted(const call_events *ev)
@@ -109,7 +109,8 @@ static void on_restarted(const call_events *ev)
 
 static bool start_inner(route_call *c, const decision *d, const route_facts *f)
 {
-    call_events ev = {.user = c, .event = on_event, .end = on_end, .takes_back = c->ev.takes_back};
+    call_events ev = {
+        .user = c, .event = route_calls_on_event, .end = route_calls_on_end, .takes_back = c->ev.takes_back};
     ev.restarted = c->ev.restarted ? on_restarted : NULL;
     const config_route *last = d->steps[0].route;
     const char *stand_ins[DECIDE_STEPS_MAX];
@@ -157,7 +158,7 @@ bool route_calls_fits(call_task task, const Shoal__V1__ModelInfo *info)
 }
 
 /* A stage that renders messages wants a model with a template, and a text stage one that takes the text. */
-static bool fits(void *user, const Shoal__V1__ModelInfo *info)
+static bool fits_route_calls(void *user, const Shoal__V1__ModelInfo *info)
 {
     const route_call *c = user;
     if (!route_calls_fits(c->o->task, info)) return false;
@@ -185,7 +186,7 @@ static const char *first_input(const ProtobufCMessage *request)
     return task_field(request, "inputs") && r->n_inputs > 0 ? r->inputs[0]->text : "";
 }
 
-static void fill(route_call *c, resolve_ask *ask)
+static void route_calls_fill(route_call *c, resolve_ask *ask)
 {
     const char *text = "";
     unsigned wants = 0;
@@ -219,20 +220,20 @@ static void fill(route_call *c, resolve_ask *ask)
 static int resolve_order(route_call *c)
 {
     c->request = call_order_request(c->o);
-    c->failing = c->b->env->timer_new(c->b->env->user, fail, c);
+    c->failing = c->b->env->timer_new(c->b->env->user, route_calls_fail, c);
     if (!c->request || !c->failing) return SHOAL_ENOMEM;
     resolve_ask ask = {.route = c->route,
                        .deadline_ns = c->o->deadline_ns,
                        .task = c->o->task,
                        .user = c,
-                       .fits = fits,
+                       .fits = fits_route_calls,
                        .plain = true,
                        .ctx = call_context_beside(c->o, NULL)};
-    fill(c, &ask);
+    route_calls_fill(c, &ask);
     return resolve_start(&c->resolve, c->b->inner, c->b->env, c->b->book, &ask, on_resolved, c);
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *route_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     route_calls *b = (route_calls *)base;
     const config_route *route = route_find(b->book, o->model);
@@ -244,12 +245,12 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     call_queue_init(&c->link);
     call_queue_put(&b->running, &c->link);
     if (resolve_order(c) == 0) return &c->base;
-    call_free(c);
+    route_calls_call_free(c);
     return NULL;
 }
 
 /* What a route would come to is known when it is asked. */
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void route_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     const route_calls *b = (const route_calls *)base;
     if (route_find(b->book, o->model))
@@ -268,16 +269,16 @@ static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *re
 static void route_calls_free(calls *base)
 {
     route_calls *b = (route_calls *)base;
-    for (route_call *c; (c = call_queue_first(&b->running, route_call, link));) cancel(&c->base);
+    for (route_call *c; (c = call_queue_first(&b->running, route_call, link));) route_calls_cancel(&c->base);
     calls_free(b->inner);
     free(b);
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = route_calls_start,
                               .pause = pause,
-                              .cancel = cancel,
+                              .cancel = route_calls_cancel,
                               .where = where,
-                              .look = look,
+                              .look = route_calls_look,
                               .info = info,
                               .free = route_calls_free};
 

@@ -90,7 +90,7 @@ static void cancel_branch(branch *br)
     br->inner = NULL;
 }
 
-static void call_free(silence_call *c)
+static void silence_calls_call_free(silence_call *c)
 {
     c->b->base.env->timer_free(c->timer);
     resume_done(&c->log);
@@ -98,12 +98,12 @@ static void call_free(silence_call *c)
     free(c);
 }
 
-static void cancel(model_call *call)
+static void silence_calls_cancel(model_call *call)
 {
     silence_call *c = (silence_call *)call;
     cancel_branch(&c->branches[0]);
     cancel_branch(&c->branches[1]);
-    call_free(c);
+    silence_calls_call_free(c);
 }
 
 static void pause(model_call *call, bool paused)
@@ -120,11 +120,11 @@ static call_place where(const model_call *call)
     return calls_where(((const silence_call *)call)->main->inner);
 }
 
-static void finish(silence_call *c, const call_result *ended)
+static void silence_calls_finish(silence_call *c, const call_result *ended)
 {
     cancel_branch(rival_of(c));
     decorator_call_end(&c->base, ended);
-    call_free(c);
+    silence_calls_call_free(c);
 }
 
 /* ---- what comes back ----------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ static void note_moved(silence_call *c)
 
 /* The second start's events count from its first new token on: what comes before the first has said as well,
  * if it has said anything. */
-static void on_event(const call_events *ev, const ProtobufCMessage *m)
+static void silence_calls_on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     branch *br = ev->user;
     silence_call *c = br->c;
@@ -180,7 +180,7 @@ static void on_restarted(const call_events *ev)
 
 /* A second start that fails is forgotten; where the first fails for want of a worker, the second is what is
  * left. */
-static void on_end(const call_events *ev, const call_result *r)
+static void silence_calls_on_end(const call_events *ev, const call_result *r)
 {
     branch *br = ev->user;
     silence_call *c = br->c;
@@ -190,7 +190,7 @@ static void on_end(const call_events *ev, const call_result *r)
         c->main = rival_of(c);
         c->moved = true;
     } else {
-        finish(c, r);
+        silence_calls_finish(c, r);
     }
 }
 
@@ -199,8 +199,8 @@ static void on_end(const call_events *ev, const call_result *r)
 static bool start_branch(silence_call *c, branch *br, call_order *o, const call_terms *t)
 {
     call_events ev = {.user = br,
-                      .event = on_event,
-                      .end = on_end,
+                      .event = silence_calls_on_event,
+                      .end = silence_calls_on_end,
                       .restarted = on_restarted,
                       .takes_back = c->base.ev.takes_back};
     call_outlook out;
@@ -265,7 +265,7 @@ static void finish_whole(silence_call *c)
     const Shoal__V1__ModelInfo *said = calls_info(c->b->base.inner, c->base.o->model, NULL);
     if (said) r.version = said->version, r.quantisation = said->quantisation;
     decorator_call_end(&c->base, &r);
-    cancel(&c->base.base);
+    silence_calls_cancel(&c->base.base);
 }
 
 /* The worker has not been asked all, or nobody else could be. */
@@ -327,14 +327,14 @@ static silence_call *call_new(silence_calls *b, call_order *o, const call_terms 
     return c;
 }
 
-static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+static model_call *silence_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     silence_calls *b = (silence_calls *)base;
     bool watched = CALL_TASKS[o->task].streams && CALL_TASKS[o->task].flags & CALL_WAITS;
     silence_call *c = watched ? call_new(b, o, t, ev) : NULL;
     if (!c) return calls_start(b->base.inner, o, t, ev);
     if (!start_branch(c, c->main, o, t)) {
-        call_free(c);
+        silence_calls_call_free(c);
         return NULL;
     }
     if (b->budget < BUDGET_MAX) b->budget += SILENCE_SHARE;
@@ -342,9 +342,9 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     return &c->base.base;
 }
 
-static const calls_ops OPS = {.start = start,
+static const calls_ops OPS = {.start = silence_calls_start,
                               .pause = pause,
-                              .cancel = cancel,
+                              .cancel = silence_calls_cancel,
                               .where = where,
                               .look = decorator_look,
                               .info = decorator_info,

@@ -36,7 +36,7 @@ struct kserve_job {
     char n_json[24]; /* of an answer with a tail */
 };
 
-static void job_free(redispatch *a)
+static void kserve_job_free(redispatch *a)
 {
     kserve_job *j = (kserve_job *)a;
     kserve_ask_done(&j->ask);
@@ -45,13 +45,13 @@ static void job_free(redispatch *a)
     free(j);
 }
 
-static void refuse(kserve_job *j, const api_error *e)
+static void kserve_refuse(kserve_job *j, const api_error *e)
 {
     request_error(redispatch_take(&j->redispatch), e);
 }
 
 /* The whole answer, with what is binary behind its JSON. */
-static void answer(kserve_job *j)
+static void kserve_answer(kserve_job *j)
 {
     gateway_request *rq = redispatch_take(&j->redispatch);
     if (j->tail.len == 0) {
@@ -70,7 +70,7 @@ static void answer(kserve_job *j)
     request_text(rq, 200, "application/octet-stream", &j->out);
 }
 
-static void on_reply(redispatch *a, const redispatch_reply *r)
+static void kserve_on_reply(redispatch *a, const redispatch_reply *r)
 {
     kserve_job *j = (kserve_job *)a;
     api_error e = {0};
@@ -80,9 +80,9 @@ static void on_reply(redispatch *a, const redispatch_reply *r)
     }
     int rc = j->form(&j->out, j, r->json, &e);
     if (rc == 0)
-        answer(j);
+        kserve_answer(j);
     else if (e.status)
-        refuse(j, &e);
+        kserve_refuse(j, &e);
     else
         redispatch_bad_answer(a, rc);
 }
@@ -130,7 +130,7 @@ static void take_chunk(kserve_job *j, const json_t *chunk)
     kserve_done(&t);
 }
 
-static void on_event(redispatch *a, const event *e)
+static void kserve_on_event(redispatch *a, const event *e)
 {
     kserve_job *j = (kserve_job *)a;
     json_t *chunk = NULL;
@@ -169,7 +169,7 @@ static void put_broken(kserve_job *j)
     request_stream_write(j->redispatch.rq, &j->out);
 }
 
-static void on_end(redispatch *a)
+static void kserve_on_end(redispatch *a)
 {
     kserve_job *j = (kserve_job *)a;
     if (!*j->broken && j->ends_empty) put_empty(j);
@@ -180,14 +180,14 @@ static void on_end(redispatch *a)
     request_stream_end(rq);
 }
 
-static const redispatch_ops OPS = {.reply = on_reply,
+static const redispatch_ops OPS = {.reply = kserve_on_reply,
                                    .begin = on_begin,
-                                   .event = on_event,
+                                   .event = kserve_on_event,
                                    .flush = on_flush,
-                                   .end = on_end,
-                                   .free = job_free};
+                                   .end = kserve_on_end,
+                                   .free = kserve_job_free};
 
-static kserve_job *job_new(gateway_request *rq, kserve_form form)
+static kserve_job *kserve_job_new(gateway_request *rq, kserve_form form)
 {
     kserve_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -201,9 +201,9 @@ static kserve_job *job_new(gateway_request *rq, kserve_form form)
     return j;
 }
 
-static void fail(kserve_job *j, const api_error *e)
+static void kserve_fail(kserve_job *j, const api_error *e)
 {
-    refuse(j, e);
+    kserve_refuse(j, e);
     redispatch_drop(&j->redispatch);
 }
 
@@ -267,7 +267,7 @@ int kserve_find_model(gateway_request *rq, const char *model, const char *versio
 }
 
 /* What is there by that name; *ret NULL: as info_of. */
-static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
+static int find_model_kserve(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
 {
     return kserve_find_model(j->redispatch.rq, j->model, j->version, &j->served, ret, e);
 }
@@ -351,38 +351,38 @@ static void put_metadata(buf *out, const kserve_job *j, const Shoal__V1__ModelIn
 
 void kserve_model(gateway_request *rq)
 {
-    kserve_job *j = job_new(rq, NULL);
+    kserve_job *j = kserve_job_new(rq, NULL);
     const Shoal__V1__ModelInfo *info = NULL;
     api_error e = {0};
     if (!j) return;
     int rc = read_path(j, &e);
-    if (rc == 0) rc = find_model(j, &info, &e);
+    if (rc == 0) rc = find_model_kserve(j, &info, &e);
     if (rc == 0) rc = await_model(j, info, &e);
     if (rc == 0) {
         put_metadata(&j->out, j, info);
-        answer(j);
+        kserve_answer(j);
         redispatch_drop(&j->redispatch);
     } else {
-        fail(j, &e);
+        kserve_fail(j, &e);
     }
 }
 
 void kserve_model_ready(gateway_request *rq)
 {
-    kserve_job *j = job_new(rq, NULL);
+    kserve_job *j = kserve_job_new(rq, NULL);
     const Shoal__V1__ModelInfo *info;
     api_error e = {0};
     char why[READINESS_WHY_SIZE];
     if (!j) return;
     int rc = read_path(j, &e);
-    if (rc == 0) rc = find_model(j, &info, &e);
+    if (rc == 0) rc = find_model_kserve(j, &info, &e);
     if (rc == 0) {
         const gateway *g = rq->gateway;
         bool ready = readiness_of(g, j->served, why) == READINESS_READY && !g->withdrawn;
         tell_ready(redispatch_take(&j->redispatch), j->model, ready);
         redispatch_drop(&j->redispatch);
     } else {
-        fail(j, &e);
+        kserve_fail(j, &e);
     }
 }
 
@@ -405,7 +405,7 @@ static int put_inferred(buf *out, kserve_job *j, const json_t *ours, api_error *
 {
     const Shoal__V1__ModelInfo *info = NULL;
     kserve_tensors t = {0};
-    int rc = find_model(j, &info, e);
+    int rc = find_model_kserve(j, &info, e);
     if (rc == 0) rc = kserve_take_ours(&t, &j->ask.in, info, ours);
     if (rc == 0)
         rc = kserve_put_answer(out, &j->tail, &j->ask, &t, j->model, info ? info->version : j->version, e);
@@ -437,7 +437,7 @@ static int ask_stream(kserve_job *j, const Shoal__V1__ModelInfo *info, api_error
 
 void kserve_infer(gateway_request *rq)
 {
-    kserve_job *j = job_new(rq, put_inferred);
+    kserve_job *j = kserve_job_new(rq, put_inferred);
     const Shoal__V1__ModelInfo *info = NULL;
     const char *path = NULL;
     api_error e = {0};
@@ -445,7 +445,7 @@ void kserve_infer(gateway_request *rq)
     if (!j) return;
     const char *body = request_body(rq, &n);
     int rc = read_path(j, &e);
-    if (rc == 0) rc = find_model(j, &info, &e);
+    if (rc == 0) rc = find_model_kserve(j, &info, &e);
     if (rc == 0) rc = await_model(j, info, &e);
     if (rc == 0) rc = read_length(rq, n, &n_json, &e);
     if (rc == 0) rc = kserve_ask_read(&j->ask, body, n, n_json, &e);
@@ -453,7 +453,7 @@ void kserve_infer(gateway_request *rq)
         rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->served, info, &path, &j->redispatch.body, &e);
     if (rc == 0 && takes_events(rq)) rc = ask_stream(j, info, &e);
     if (rc != 0) {
-        fail(j, &e);
+        kserve_fail(j, &e);
         return;
     }
     request_note_model(rq, j->served, info ? info->version : "", info ? info->quantisation : "");
@@ -508,7 +508,7 @@ static int read_object(const gateway_request *rq, json_t **ret, api_error *e)
 
 void kserve_index(gateway_request *rq)
 {
-    kserve_job *j = job_new(rq, put_index);
+    kserve_job *j = kserve_job_new(rq, put_index);
     json_t *asked = NULL;
     api_error e = {0};
     if (!j) return;
@@ -518,7 +518,7 @@ void kserve_index(gateway_request *rq)
     if (rc == 0)
         redispatch_ask(&j->redispatch, "GET", "/v1/models");
     else
-        fail(j, &e);
+        kserve_fail(j, &e);
 }
 
 static int put_nothing(buf *out, kserve_job *j, const json_t *ours, api_error *e)
@@ -528,7 +528,7 @@ static int put_nothing(buf *out, kserve_job *j, const json_t *ours, api_error *e
 
 static void order(gateway_request *rq, const char *path)
 {
-    kserve_job *j = job_new(rq, put_nothing);
+    kserve_job *j = kserve_job_new(rq, put_nothing);
     json_t *asked = NULL;
     api_error e = {0};
     if (!j) return;
@@ -536,7 +536,7 @@ static void order(gateway_request *rq, const char *path)
     if (rc == 0) rc = read_object(rq, &asked, &e); /* its parameters are Triton's own */
     json_drop(asked);
     if (rc != 0) {
-        fail(j, &e);
+        kserve_fail(j, &e);
         return;
     }
     buf *body = &j->redispatch.body;
@@ -545,7 +545,7 @@ static void order(gateway_request *rq, const char *path)
     buf_putc(body, '}');
     if (body->failed) {
         api_error_nomem(&e);
-        fail(j, &e);
+        kserve_fail(j, &e);
         return;
     }
     redispatch_ask(&j->redispatch, "POST", path);

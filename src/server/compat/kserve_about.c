@@ -31,7 +31,7 @@ static int read_named(gateway_request *rq, named *ret, api_error *e)
                          "the model %.64s is not up yet", ret->model);
 }
 
-static void answer(gateway_request *rq, int rc, buf *out, const api_error *e)
+static void kserve_about_answer(gateway_request *rq, int rc, buf *out, const api_error *e)
 {
     if (rc == 0)
         request_json(rq, 200, out);
@@ -90,7 +90,7 @@ void kserve_config(gateway_request *rq)
     api_error e = {0};
     int rc = read_named(rq, &m, &e);
     if (rc == 0) put_config(&out, rq, &m);
-    answer(rq, rc, &out, &e);
+    kserve_about_answer(rq, rc, &out, &e);
 }
 
 /* ---- statistics ---------------------------------------------------------------------------------- */
@@ -151,7 +151,7 @@ void kserve_stats(gateway_request *rq)
     buf_puts(&out, "{\"model_stats\":[");
     if (rc == 0) put_model_stats(&out, rq->metrics, m.model, m.served, m.info ? m.info->version : "");
     buf_puts(&out, "]}");
-    answer(rq, rc, &out, &e);
+    kserve_about_answer(rq, rc, &out, &e);
 }
 
 void kserve_stats_all(gateway_request *rq)
@@ -168,7 +168,7 @@ void kserve_stats_all(gateway_request *rq)
         comma = ",";
     }
     buf_puts(&out, "]}");
-    answer(rq, 0, &out, NULL);
+    kserve_about_answer(rq, 0, &out, NULL);
 }
 
 /* ---- settings ------------------------------------------------------------------------------------ */
@@ -197,7 +197,7 @@ void kserve_trace(gateway_request *rq)
     buf_puts(&out,
              "{\"trace_level\":[\"OFF\"],\"trace_rate\":\"0\",\"trace_count\":\"0\",\"log_frequency\":\"0\","
              "\"trace_file\":\"\",\"trace_mode\":\"triton\"}");
-    answer(rq, rc, &out, &e);
+    kserve_about_answer(rq, rc, &out, &e);
 }
 
 void kserve_logging(gateway_request *rq)
@@ -207,7 +207,7 @@ void kserve_logging(gateway_request *rq)
     int rc = refuse_changes(rq, "log settings", &e);
     buf_puts(&out, "{\"log_file\":\"\",\"log_info\":true,\"log_warning\":true,\"log_error\":true,"
                    "\"log_verbose_level\":0,\"log_format\":\"default\"}");
-    answer(rq, rc, &out, &e);
+    kserve_about_answer(rq, rc, &out, &e);
 }
 
 /* ---- shared memory ------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ void kserve_memory_status(gateway_request *rq)
                                  "no shared memory region is registered: none are offered here")
                  : 0;
     buf_puts(&out, "[]");
-    answer(rq, rc, &out, &e);
+    kserve_about_answer(rq, rc, &out, &e);
 }
 
 void kserve_memory_register(gateway_request *rq)
@@ -237,5 +237,5 @@ void kserve_memory_unregister(gateway_request *rq)
 {
     buf out = {0};
     buf_puts(&out, "{}");
-    answer(rq, 0, &out, NULL);
+    kserve_about_answer(rq, 0, &out, NULL);
 }

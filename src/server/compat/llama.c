@@ -22,27 +22,27 @@ typedef struct llama_job { /* a completion whose prompts are not all ids or text
     int32_t markers[3];
 } llama_job;
 
-static void job_free(llama_job *j)
+static void llama_job_free(llama_job *j)
 {
     calls_cancel(j->call);
     llama_ask_done(&j->ask);
     free(j);
 }
 
-static void on_gone(void *work)
+static void llama_on_gone(void *work)
 {
-    job_free(work);
+    llama_job_free(work);
 }
 
 static void job_fail(llama_job *j, const api_error *e)
 {
     gateway_request *rq = j->rq;
     request_watch(rq, NULL, NULL);
-    job_free(j);
+    llama_job_free(j);
     request_error(rq, e);
 }
 
-static void go_on(llama_job *j);
+static void llama_go_on(llama_job *j);
 
 static bool ended_well(llama_job *j, const call_result *r)
 {
@@ -59,7 +59,7 @@ static void on_tokens(void *user, const call_result *r, const Shoal__V1__Tokeniz
     llama_job *j = user;
     if (!ended_well(j, r)) return;
     llama_take_tokens(&j->ask, reply->ids, reply->n_ids);
-    go_on(j);
+    llama_go_on(j);
 }
 
 /* special: with the tokens that go before a text; plain: what spells a token is text. */
@@ -82,7 +82,7 @@ static void tokenize(llama_job *j, const char *text, bool special, bool plain, c
 }
 
 /* Tokenise what is text among ids; then it is a completion as any other. */
-static void go_on(llama_job *j)
+static void llama_go_on(llama_job *j)
 {
     gateway_request *rq = j->rq;
     gen_spec *spec = NULL;
@@ -95,7 +95,7 @@ static void go_on(llama_job *j)
         job_fail(j, &e);
     } else {
         request_watch(rq, NULL, NULL);
-        job_free(j);
+        llama_job_free(j);
         generate_spec(rq, spec);
     }
 }
@@ -124,7 +124,7 @@ static void on_marker(void *user, const call_result *r, const Shoal__V1__Tokeniz
         api_error_nomem(&e);
         job_fail(j, &e);
     } else {
-        go_on(j);
+        llama_go_on(j);
     }
 }
 
@@ -136,7 +136,7 @@ static void try_marker(llama_job *j)
 /* ---- the start ----------------------------------------------------------------------------------- */
 
 /* Texts among ids are the tokens of one vocabulary, and a route has several. */
-static int choose(llama_job *j, api_error *e)
+static int choose_llama(llama_job *j, api_error *e)
 {
     if (j->ask.model && j->ask.n_texts == 0 && !j->ask.plain) {
         if (strlen(j->ask.model) >= sizeof j->model) return api_error_no_model(e, j->ask.model);
@@ -146,7 +146,7 @@ static int choose(llama_job *j, api_error *e)
     return llama_choose(j->rq, j->ask.model, "generate", j->model, e);
 }
 
-static void start(gateway_request *rq, bool infills, void (*begin)(llama_job *j))
+static void llama_start(gateway_request *rq, bool infills, void (*begin)(llama_job *j))
 {
     size_t n;
     const char *body = request_body(rq, &n);
@@ -158,9 +158,9 @@ static void start(gateway_request *rq, bool infills, void (*begin)(llama_job *j)
         return;
     }
     j->rq = rq;
-    request_watch(rq, on_gone, j);
+    request_watch(rq, llama_on_gone, j);
     int rc = llama_read(&j->ask, infills, body, n, &e);
-    if (rc == 0) rc = choose(j, &e);
+    if (rc == 0) rc = choose_llama(j, &e);
     if (rc == 0)
         begin(j);
     else
@@ -169,10 +169,10 @@ static void start(gateway_request *rq, bool infills, void (*begin)(llama_job *j)
 
 void llama_completion(gateway_request *rq)
 {
-    start(rq, false, go_on);
+    llama_start(rq, false, llama_go_on);
 }
 
 void llama_infill(gateway_request *rq)
 {
-    start(rq, true, try_marker);
+    llama_start(rq, true, try_marker);
 }

@@ -19,7 +19,7 @@
 
 enum { TOKENS_MAX = 1 << 20 };
 
-static void fail(gateway_request *rq, const api_error *e)
+static void llama_about_fail(gateway_request *rq, const api_error *e)
 {
     request_error(rq, e);
 }
@@ -75,7 +75,7 @@ typedef struct about_job {
     gen_spec *spec;
 } about_job;
 
-static void job_free(about_job *j)
+static void llama_about_job_free(about_job *j)
 {
     calls_cancel(j->call);
     json_drop(j->root);
@@ -84,22 +84,22 @@ static void job_free(about_job *j)
     free(j);
 }
 
-static void on_gone(void *work)
+static void llama_about_on_gone(void *work)
 {
-    job_free(work);
+    llama_about_job_free(work);
 }
 
-static about_job *job_new(gateway_request *rq)
+static about_job *llama_about_job_new(gateway_request *rq)
 {
     about_job *j = calloc(1, sizeof *j);
     if (!j) {
         api_error e;
         api_error_nomem(&e);
-        fail(rq, &e);
+        llama_about_fail(rq, &e);
         return NULL;
     }
     j->rq = rq;
-    request_watch(rq, on_gone, j);
+    request_watch(rq, llama_about_on_gone, j);
     return j;
 }
 
@@ -108,13 +108,13 @@ static gateway_request *job_end(about_job *j)
 {
     gateway_request *rq = j->rq;
     request_watch(rq, NULL, NULL);
-    job_free(j);
+    llama_about_job_free(j);
     return rq;
 }
 
 static void job_fail(about_job *j, const api_error *e)
 {
-    fail(job_end(j), e);
+    llama_about_fail(job_end(j), e);
 }
 
 static int read_body(about_job *j, api_error *e)
@@ -125,7 +125,7 @@ static int read_body(about_job *j, api_error *e)
 }
 
 /* Whom it means. */
-static int choose(about_job *j, api_error *e)
+static int llama_about_choose(about_job *j, api_error *e)
 {
     const char *given = NULL;
     int rc = fields_str(j->root, "model", &given, e);
@@ -153,7 +153,7 @@ static void await(about_job *j)
     job_fail(j, &e);
 }
 
-static void reply(about_job *j, buf *out)
+static void llama_about_reply(about_job *j, buf *out)
 {
     request_json(job_end(j), 200, out);
     buf_done(out);
@@ -167,7 +167,7 @@ static void on_tokens(void *user, const call_result *r, const Shoal__V1__Tokeniz
     buf out = {0};
     if (!went_well(j, r)) return;
     llama_put_tokens(&out, m);
-    reply(j, &out);
+    llama_about_reply(j, &out);
 }
 
 static int read_tokenize(about_job *j, Shoal__V1__TokenizeRequest *q, Shoal__V1__TextInput *in, api_error *e)
@@ -186,12 +186,12 @@ static int read_tokenize(about_job *j, Shoal__V1__TokenizeRequest *q, Shoal__V1_
     q->no_special = !special;
     q->plain = !parse;
     q->pieces = pieces;
-    return rc == 0 ? choose(j, e) : rc;
+    return rc == 0 ? llama_about_choose(j, e) : rc;
 }
 
 void llama_tokenize(gateway_request *rq)
 {
-    about_job *j = job_new(rq);
+    about_job *j = llama_about_job_new(rq);
     Shoal__V1__TokenizeRequest q = SHOAL__V1__TOKENIZE_REQUEST__INIT;
     Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT;
     char base[LLAMA_NAME_MAX];
@@ -225,7 +225,7 @@ static int read_ids(about_job *j, size_t *ret_n, api_error *e)
         j->ids[i] = (int32_t)id;
     }
     *ret_n = n;
-    return choose(j, e);
+    return llama_about_choose(j, e);
 }
 
 static void on_text(void *user, const call_result *r, const Shoal__V1__DetokenizeReply *m)
@@ -236,12 +236,12 @@ static void on_text(void *user, const call_result *r, const Shoal__V1__Detokeniz
     buf_puts(&out, "{\"content\":");
     json_put_string(&out, m->text.len ? (const char *)m->text.data : "", m->text.len);
     buf_putc(&out, '}');
-    reply(j, &out);
+    llama_about_reply(j, &out);
 }
 
 void llama_detokenize(gateway_request *rq)
 {
-    about_job *j = job_new(rq);
+    about_job *j = llama_about_job_new(rq);
     Shoal__V1__DetokenizeRequest q = SHOAL__V1__DETOKENIZE_REQUEST__INIT;
     char base[LLAMA_NAME_MAX];
     api_error e = {0};
@@ -267,7 +267,7 @@ static void on_rendered(void *user, const call_result *r, const Shoal__V1__Rende
     buf_puts(&out, "{\"prompt\":");
     json_put_string(&out, m->text.len ? (const char *)m->text.data : "", m->text.len);
     buf_putc(&out, '}');
-    reply(j, &out);
+    llama_about_reply(j, &out);
 }
 
 /* Checked as a chat request's messages are. */
@@ -276,7 +276,7 @@ static int read_messages(about_job *j, api_error *e)
     buf text = {0};
     json_ahead parsed = {0};
     int rc = read_body(j, e);
-    if (rc == 0) rc = choose(j, e);
+    if (rc == 0) rc = llama_about_choose(j, e);
     if (rc == 0 &&
         (json_object_set_new(j->root, "model", json_string(j->model)) != 0 || json_put(&text, j->root) != 0))
         rc = api_error_nomem(e);
@@ -291,7 +291,7 @@ static int read_messages(about_job *j, api_error *e)
 
 void llama_template(gateway_request *rq)
 {
-    about_job *j = job_new(rq);
+    about_job *j = llama_about_job_new(rq);
     Shoal__V1__RenderRequest q = SHOAL__V1__RENDER_REQUEST__INIT;
     char base[LLAMA_NAME_MAX];
     api_error e = {0};
@@ -375,7 +375,7 @@ void llama_slots(gateway_request *rq)
     int rc = choose_by_query(rq, model, &e);
     if (rc == 0) rc = query_value(request_query(rq), "fail_on_no_slot", &strict, &e);
     if (rc != 0) {
-        fail(rq, &e);
+        llama_about_fail(rq, &e);
         return;
     }
     slot_counts all = count_all(rq, model);
@@ -384,7 +384,7 @@ void llama_slots(gateway_request *rq)
     put_slots(&out, rq, model);
     if (full) {
         api_error_set(&e, 503, "service_unavailable", "overloaded", NULL, "no slot is free");
-        fail(rq, &e);
+        llama_about_fail(rq, &e);
     } else {
         request_json(rq, 200, &out);
     }
@@ -411,12 +411,12 @@ static void on_described(void *user, const call_result *r, const Shoal__V1__Mode
     json_put_text(&out, "eos_token", m->eos_token);
     buf_puts(&out, ",\"modalities\":{\"vision\":false,\"audio\":false},\"build_info\":\"shoal-" SHOAL_VERSION
                    "\",\"is_sleeping\":false}");
-    reply(j, &out);
+    llama_about_reply(j, &out);
 }
 
 void llama_props(gateway_request *rq)
 {
-    about_job *j = job_new(rq);
+    about_job *j = llama_about_job_new(rq);
     Shoal__V1__DescribeRequest q = SHOAL__V1__DESCRIBE_REQUEST__INIT;
     char base[LLAMA_NAME_MAX];
     api_error e = {0};
@@ -444,7 +444,7 @@ void llama_health(gateway_request *rq)
     api_error e;
     api_error_set(&e, 503, "service_unavailable", "not_ready", NULL,
                   rq->gateway->withdrawn ? "the server is shutting down" : "Loading model");
-    fail(rq, &e);
+    llama_about_fail(rq, &e);
 }
 
 /* ---- vectors ------------------------------------------------------------------------------------- */
@@ -525,7 +525,7 @@ void llama_embedding(gateway_request *rq)
     if (rc != 0) {
         free(j);
         buf_done(&body);
-        fail(rq, &e);
+        llama_about_fail(rq, &e);
         return;
     }
     redispatch_init(&j->redispatch, rq, &VECTORS);

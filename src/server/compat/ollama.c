@@ -33,7 +33,7 @@ struct ollama_job {
     char served[136];                   /* what the model is called here; "": as the client calls it */
 };
 
-static void job_free(redispatch *a)
+static void ollama_job_free(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
     if (j->ticket) j->model_manager->leave(j->ticket);
@@ -52,7 +52,7 @@ static ollama_times times_of(const ollama_job *j)
                           .reply_ns = now - first};
 }
 
-static void fail(ollama_job *j, const api_error *e)
+static void ollama_fail(ollama_job *j, const api_error *e)
 {
     request_error(redispatch_take(&j->redispatch), e);
     redispatch_drop(&j->redispatch);
@@ -96,7 +96,7 @@ static bool is_too_long(const redispatch_reply *r)
     return r->status == 400 && code && strcmp(code, "context_length_exceeded") == 0;
 }
 
-static void on_reply(redispatch *a, const redispatch_reply *r)
+static void ollama_on_reply(redispatch *a, const redispatch_reply *r)
 {
     ollama_job *j = (ollama_job *)a;
     if (j->ask.truncates && is_too_long(r) && ollama_shorten(j->ours)) {
@@ -121,7 +121,7 @@ static void on_begin(redispatch *a)
     if (((ollama_job *)a)->ask.stream) request_lines_begin(a->rq);
 }
 
-static void on_event(redispatch *a, const event *e)
+static void ollama_on_event(redispatch *a, const event *e)
 {
     ollama_job *j = (ollama_job *)a;
     json_t *chunk = NULL;
@@ -156,7 +156,7 @@ static void on_flush(redispatch *a)
     if (send_lines(j) != 0) redispatch_break_off(a);
 }
 
-static void on_end(redispatch *a)
+static void ollama_on_end(redispatch *a)
 {
     ollama_job *j = (ollama_job *)a;
     ollama_times t = times_of(j);
@@ -178,16 +178,16 @@ static void on_end(redispatch *a)
     }
 }
 
-static const redispatch_ops OPS = {.reply = on_reply,
+static const redispatch_ops OPS = {.reply = ollama_on_reply,
                                    .begin = on_begin,
-                                   .event = on_event,
+                                   .event = ollama_on_event,
                                    .flush = on_flush,
-                                   .end = on_end,
-                                   .free = job_free};
+                                   .end = ollama_on_end,
+                                   .free = ollama_job_free};
 
 /* ---- Ollama's request ---------------------------------------------------------------------------- */
 
-static ollama_job *job_new(gateway_request *rq, ollama_form form)
+static ollama_job *ollama_job_new(gateway_request *rq, ollama_form form)
 {
     ollama_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -252,7 +252,7 @@ static void ask_ours(ollama_job *j)
 {
     api_error e;
     if (suit_model(j, &e) != 0) {
-        fail(j, &e);
+        ollama_fail(j, &e);
         return;
     }
     bool shows = j->ask.kind == OLLAMA_SHOW || j->ask.loads;
@@ -261,7 +261,7 @@ static void ask_ours(ollama_job *j)
         json_decref(j->ours), j->ours = NULL;
     if (!shows && !j->ours) {
         api_error_nomem(&e);
-        fail(j, &e);
+        ollama_fail(j, &e);
         return;
     }
     request_note_model(j->redispatch.rq, model_of(j), "", "");
@@ -278,7 +278,7 @@ static void on_loaded(void *user, const model_manager_progress *n, const api_err
     j->ticket = NULL;
     request_on_deadline(j->redispatch.rq, NULL);
     if (e)
-        fail(j, e);
+        ollama_fail(j, e);
     else
         ask_ours(j);
 }
@@ -290,7 +290,7 @@ static void on_late(void *work)
     api_error e;
     api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
                   "'%s' is not loaded yet, and loads on; ask again, or give it more time", j->served);
-    fail(j, &e); /* whose end leaves the ticket */
+    ollama_fail(j, &e); /* whose end leaves the ticket */
 }
 
 /* A model of the store is loaded because somebody asks for it, and goes when nobody does any more. A deadline
@@ -308,7 +308,7 @@ static void load_first(ollama_job *j)
     if (admission_may_use(j->redispatch.rq, j->served, &e) == 0)
         j->ticket = k->load(k->user, &wanted, &w, &e);
     if (!j->ticket)
-        fail(j, &e);
+        ollama_fail(j, &e);
     else if (j->redispatch.rq->names_deadline)
         request_on_deadline(j->redispatch.rq, on_late);
 }
@@ -319,7 +319,7 @@ static void on_unloaded(void *user, const model_manager_progress *n, const api_e
     ollama_times t = times_of(j);
     j->ticket = NULL;
     if (e) {
-        fail(j, e);
+        ollama_fail(j, e);
         return;
     }
     ollama_put_loaded(&j->out, &j->ask, &t);
@@ -342,7 +342,7 @@ static void unload(ollama_job *j)
                       "'%s' is a model of this server's configuration, and stays", model_of(j));
     else
         j->ticket = k->unload(k->user, model_of(j), 0, &w, &e);
-    if (!j->ticket) fail(j, &e);
+    if (!j->ticket) ollama_fail(j, &e);
 }
 
 /* Does a model, an adapter of one, an ensemble or a route answer to that name? */
@@ -371,7 +371,7 @@ const char *ollama_find_alias(gateway_request *rq, const char *name)
     return rq->alias ? model : NULL;
 }
 
-static void begin(ollama_job *j)
+static void ollama_begin(ollama_job *j)
 {
     gateway_request *rq = j->redispatch.rq;
     const model_manager *k = j->model_manager;
@@ -390,12 +390,12 @@ static void begin(ollama_job *j)
         ask_ours(j);
 }
 
-static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
+static void ask_ollama(gateway_request *rq, ollama_kind kind, ollama_form form)
 {
     size_t n;
     const char *bytes = request_body(rq, &n);
     api_error e = {0};
-    ollama_job *j = job_new(rq, form);
+    ollama_job *j = ollama_job_new(rq, form);
     if (!j) return;
     int rc = ollama_read(&j->ask, kind, bytes, n, &j->ours, &e);
     if (rc == 0 && j->ask.loads) {
@@ -405,9 +405,9 @@ static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
     if (rc == 0 && j->ask.stream && !rq->ingress->ops->takes_lines)
         rc = api_error_bad(&e, "stream", "lines are streamed over HTTP alone; ask for \"stream\": false");
     if (rc != 0)
-        fail(j, &e);
+        ollama_fail(j, &e);
     else
-        begin(j);
+        ollama_begin(j);
 }
 
 static int put_vectors(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
@@ -451,43 +451,43 @@ static int put_shown(buf *out, const ollama_job *j, const json_t *ours, const ol
 
 void ollama_chat(gateway_request *rq)
 {
-    ask(rq, OLLAMA_CHAT, NULL);
+    ask_ollama(rq, OLLAMA_CHAT, NULL);
 }
 
 void ollama_generate(gateway_request *rq)
 {
-    ask(rq, OLLAMA_GENERATE, NULL);
+    ask_ollama(rq, OLLAMA_GENERATE, NULL);
 }
 
 void ollama_embed(gateway_request *rq)
 {
-    ask(rq, OLLAMA_EMBED, put_vectors);
+    ask_ollama(rq, OLLAMA_EMBED, put_vectors);
 }
 
 void ollama_embeddings(gateway_request *rq)
 {
-    ask(rq, OLLAMA_EMBEDDINGS, put_vectors);
+    ask_ollama(rq, OLLAMA_EMBEDDINGS, put_vectors);
 }
 
 void ollama_show(gateway_request *rq)
 {
-    ask(rq, OLLAMA_SHOW, put_shown);
+    ask_ollama(rq, OLLAMA_SHOW, put_shown);
 }
 
-static void list(gateway_request *rq, ollama_form form)
+static void ollama_list(gateway_request *rq, ollama_form form)
 {
-    ollama_job *j = job_new(rq, form);
+    ollama_job *j = ollama_job_new(rq, form);
     if (j) redispatch_ask(&j->redispatch, "GET", "/v1/models");
 }
 
 void ollama_tags(gateway_request *rq)
 {
-    list(rq, put_tags);
+    ollama_list(rq, put_tags);
 }
 
 void ollama_ps(gateway_request *rq)
 {
-    list(rq, put_running);
+    ollama_list(rq, put_running);
 }
 
 void ollama_version(gateway_request *rq)

@@ -24,7 +24,7 @@ static void gone(void *work)
     free(j);
 }
 
-static void say(const store_job *j, buf *line)
+static void ollama_store_say(const store_job *j, buf *line)
 {
     bool is_told = j->ask.stream && !line->failed && line->len > 0;
     if (is_told) request_event(j->rq, &(event){.data = line->data, .n_data = line->len});
@@ -35,12 +35,12 @@ static void say_status(const store_job *j, const char *status)
 {
     buf line = {0};
     ollama_put_status(&line, status);
-    say(j, &line);
+    ollama_store_say(j, &line);
 }
 
 /* ---- the question ---------------------------------------------------------------------------------- */
 
-static store_job *job_new(gateway_request *rq, ollama_kind kind)
+static store_job *ollama_store_job_new(gateway_request *rq, ollama_kind kind)
 {
     size_t n;
     const char *bytes = request_body(rq, &n);
@@ -82,7 +82,7 @@ static void on_news(void *user, const model_manager_progress *n)
     buf line = {0};
     if (n->step != MODEL_MANAGER_FETCHING || !*n->file || request_stream_is_full(j->rq)) return;
     ollama_put_progress(&line, n->file, n->sha256, n->total, n->fetched);
-    say(j, &line);
+    ollama_store_say(j, &line);
 }
 
 static void end_well(store_job *j)
@@ -113,7 +113,7 @@ static void on_fetched(void *user, const model_manager_progress *n, const api_er
     }
     if (j->ask.stream) {
         ollama_put_error(&line, e->message);
-        say(j, &line);
+        ollama_store_say(j, &line);
         j->rq->error_code = e->code;
         request_stream_end(j->rq);
     } else {
@@ -124,7 +124,7 @@ static void on_fetched(void *user, const model_manager_progress *n, const api_er
 
 void ollama_pull(gateway_request *rq)
 {
-    store_job *j = job_new(rq, OLLAMA_PULL);
+    store_job *j = ollama_store_job_new(rq, OLLAMA_PULL);
     model_manager_watch w = {.news = on_news, .done = on_fetched, .user = j};
     char reference[sizeof j->ask.model + 16];
     api_error e = {0};
@@ -165,7 +165,7 @@ static void on_removed(void *user, const model_manager_progress *n, const api_er
 
 void ollama_delete(gateway_request *rq)
 {
-    store_job *j = job_new(rq, OLLAMA_DELETE);
+    store_job *j = ollama_store_job_new(rq, OLLAMA_DELETE);
     model_manager_watch w = {.done = on_removed, .user = j};
     api_error e;
     if (!j) return;

@@ -39,7 +39,7 @@ static size_t find_key(const yaml_node *n, const char *path)
 
 /* The next part of a path, "key" or "[i]", below `n`: its value, with the node that has the line in *ret_at.
  * NULL when there is none. */
-static const yaml_node *step(const yaml_node *n, const char **path, const yaml_node **ret_at)
+static const yaml_node *config_step(const yaml_node *n, const char **path, const yaml_node **ret_at)
 {
     const yaml_node *const none = NULL;
     char *end = NULL;
@@ -61,7 +61,7 @@ static const yaml_node *step(const yaml_node *n, const char **path, const yaml_n
 static const yaml_node *find_place(const yaml_doc *doc, const char *sentence)
 {
     const yaml_node *n = yaml_root(doc), *at = n;
-    while (n && *sentence && *sentence != ':' && *sentence != ' ') n = step(n, &sentence, &at);
+    while (n && *sentence && *sentence != ':' && *sentence != ' ') n = config_step(n, &sentence, &at);
     return at;
 }
 
@@ -303,8 +303,8 @@ int config_parse(gateway_config **ret, const stage_registry *kinds, const char *
     return rc;
 }
 
-static int load(gateway_config **ret, const stage_registry *kinds, const char *path, bool trained,
-                shoal_err *err)
+static int config_config_load(gateway_config **ret, const stage_registry *kinds, const char *path,
+                              bool trained, shoal_err *err)
 {
     buf text = {0};
     gateway_config *c = NULL;
@@ -324,12 +324,12 @@ static int load(gateway_config **ret, const stage_registry *kinds, const char *p
 
 int config_load(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err)
 {
-    return load(ret, kinds, path, true, err);
+    return config_config_load(ret, kinds, path, true, err);
 }
 
 int config_load_untrained(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err)
 {
-    return load(ret, kinds, path, false, err);
+    return config_config_load(ret, kinds, path, false, err);
 }
 
 void config_free(gateway_config *c)

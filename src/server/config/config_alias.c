@@ -23,7 +23,7 @@ static bool is_fine(const char *s)
 }
 
 /* What serves the name, in words; NULL: nothing of this file does. */
-static const char *kind_of(const gateway_config *c, const char *name)
+static const char *config_alias_kind_of(const gateway_config *c, const char *name)
 {
     size_t n = strcspn(name, ":");
     for (size_t i = 0; i < c->n_models; i++) {
@@ -61,7 +61,7 @@ static int no_such_target(const gateway_config *c, const config_alias *a, shoal_
 static int check_alias(const gateway_config *c, const config_alias *a, shoal_err *err)
 {
     const config_alias *other = config_alias_find(c, a->model);
-    const char *taken = kind_of(c, a->name);
+    const char *taken = config_alias_kind_of(c, a->name);
     if (!is_fine(a->name))
         return err_set(err, SHOAL_EINVALID,
                        "aliases.%s: the name may hold letters, digits, and '-', '_', '.', ':', '/', '@', '+' "
@@ -74,8 +74,8 @@ static int check_alias(const gateway_config *c, const config_alias *a, shoal_err
     if (other)
         return err_set(err, SHOAL_EINVALID,
                        "aliases.%s: '%s' is an alias itself: name what is served, such as '%s'", a->name,
-                       a->model, kind_of(c, other->model) ? other->model : c->models[0].name);
-    return kind_of(c, a->model) ? 0 : no_such_target(c, a, err);
+                       a->model, config_alias_kind_of(c, other->model) ? other->model : c->models[0].name);
+    return config_alias_kind_of(c, a->model) ? 0 : no_such_target(c, a, err);
 }
 
 /* A key is checked against what is served, so an alias in its list would allow nothing. */

@@ -34,7 +34,7 @@ int config_check_cache(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-static bool is(const char *a, const char *b)
+static bool config_cache_is(const char *a, const char *b)
 {
     return a && strcmp(a, b) == 0;
 }
@@ -44,12 +44,13 @@ const char *config_cache_misfit(const config_cache *c, const char *model, const 
 {
     const config_semantic *s = &c->semantic;
     bool ranks = strcmp(task, "rerank") == 0 || strcmp(task, "classify") == 0;
-    *ret_field = is(s->model, model) ? "cache.semantic.model" : "cache.semantic.verify.model";
-    if (is(s->model, model) && strcmp(task, "embed") != 0) return "embed";
-    return s->model && is(s->verify_model, model) && !ranks ? "rerank" : NULL;
+    *ret_field = config_cache_is(s->model, model) ? "cache.semantic.model" : "cache.semantic.verify.model";
+    if (config_cache_is(s->model, model) && strcmp(task, "embed") != 0) return "embed";
+    return s->model && config_cache_is(s->verify_model, model) && !ranks ? "rerank" : NULL;
 }
 
 bool config_cache_uses(const config_cache *c, const char *model)
 {
-    return c->semantic.model && (is(c->semantic.model, model) || is(c->semantic.verify_model, model));
+    return c->semantic.model &&
+           (config_cache_is(c->semantic.model, model) || config_cache_is(c->semantic.verify_model, model));
 }

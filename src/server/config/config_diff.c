@@ -25,7 +25,7 @@ static void compare(differ *d, side a, side b);
 
 /* ---- when ---------------------------------------------------------------------------------------- */
 
-static bool begins(const char *path, const char *with)
+static bool config_diff_begins(const char *path, const char *with)
 {
     size_t n = strlen(with);
     return strncmp(path, with, n) == 0 && (!path[n] || path[n] == '.' || path[n] == '[');
@@ -37,7 +37,7 @@ static bool is_of_gateway(const char *path)
     static const char *const KEYS[] = {"cost", "energy_j", "fallback", "replicas", "standby"};
     const char *key = strstr(path, "].");
     for (size_t i = 0; key && i < sizeof KEYS / sizeof *KEYS; i++)
-        if (begins(key + 2, KEYS[i])) return true;
+        if (config_diff_begins(key + 2, KEYS[i])) return true;
     return false;
 }
 
@@ -64,13 +64,13 @@ config_when config_when_of(const char *path)
                                            "limits.max_connections",
                                            "log.json"};
     for (size_t i = 0; i < sizeof AT_START / sizeof *AT_START; i++)
-        if (begins(path, AT_START[i])) return CONFIG_RESTART;
-    return begins(path, "models") && !is_of_gateway(path) ? CONFIG_MODELS : CONFIG_NOW;
+        if (config_diff_begins(path, AT_START[i])) return CONFIG_RESTART;
+    return config_diff_begins(path, "models") && !is_of_gateway(path) ? CONFIG_MODELS : CONFIG_NOW;
 }
 
 /* ---- walking ------------------------------------------------------------------------------------- */
 
-static size_t enter(differ *d, const char *fmt, const char *key)
+static size_t config_diff_enter(differ *d, const char *fmt, const char *key)
 {
     size_t before = d->n_path, room = sizeof d->path - before;
     int n = snprintf(d->path + before, room, fmt, key);
@@ -78,7 +78,7 @@ static size_t enter(differ *d, const char *fmt, const char *key)
     return before;
 }
 
-static void leave(differ *d, size_t before)
+static void config_diff_leave(differ *d, size_t before)
 {
     d->n_path = before;
     d->path[before] = '\0';
@@ -91,7 +91,7 @@ static bool is_entry(const differ *d)
 }
 
 /* A short value in one line. */
-static const char *say(differ *d, const json_t *v, char out[VALUE_BYTES + 4])
+static const char *config_diff_say(differ *d, const json_t *v, char out[VALUE_BYTES + 4])
 {
     buf b = {0};
     if (!v) return NULL;
@@ -105,10 +105,10 @@ static const char *say(differ *d, const json_t *v, char out[VALUE_BYTES + 4])
     return out;
 }
 
-static void tell(differ *d, const json_t *from, const json_t *to)
+static void config_diff_tell(differ *d, const json_t *from, const json_t *to)
 {
     char a[VALUE_BYTES + 4], b[VALUE_BYTES + 4];
-    config_change c = {.path = d->path, .from = say(d, from, a), .to = say(d, to, b)};
+    config_change c = {.path = d->path, .from = config_diff_say(d, from, a), .to = config_diff_say(d, to, b)};
     c.when = config_when_of(d->path);
     d->each(d->user, &c);
 }
@@ -120,9 +120,9 @@ static side member(side s, const char *key)
 
 static void compare_member(differ *d, const char *key, side a, side b)
 {
-    size_t before = enter(d, d->n_path ? ".%s" : "%s", key);
+    size_t before = config_diff_enter(d, d->n_path ? ".%s" : "%s", key);
     compare(d, member(a, key), member(b, key));
-    leave(d, before);
+    config_diff_leave(d, before);
 }
 
 static void compare_maps(differ *d, side a, side b)
@@ -134,7 +134,7 @@ static void compare_maps(differ *d, side a, side b)
 }
 
 /* What an entry of a list is called; NULL: nothing. */
-static const char *name_of(const json_t *item)
+static const char *config_diff_name_of(const json_t *item)
 {
     static const char *const KEYS[] = {"name", "id"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
@@ -154,7 +154,7 @@ static json_t *index_of(differ *d, const json_t *list)
     bool named = index != NULL;
     if (!index) d->failed = true;
     for (size_t i = 0; named && i < json_array_size(list); i++) {
-        const char *name = name_of(json_array_get(list, i));
+        const char *name = config_diff_name_of(json_array_get(list, i));
         named = name && !json_object_get(index, name);
         if (named && json_object_set_new(index, name, json_integer((json_int_t)i)) != 0) d->failed = true;
     }
@@ -172,17 +172,17 @@ static side named_entry(side list, const json_t *index, const char *name)
 static void compare_named(differ *d, side a, side b, const json_t *index_a, const json_t *index_b)
 {
     for (size_t i = 0; i < json_array_size(a.is); i++) {
-        const char *name = name_of(json_array_get(a.is, i));
-        size_t before = enter(d, "[%s]", name);
+        const char *name = config_diff_name_of(json_array_get(a.is, i));
+        size_t before = config_diff_enter(d, "[%s]", name);
         compare(d, entry(a, i), named_entry(b, index_b, name));
-        leave(d, before);
+        config_diff_leave(d, before);
     }
     for (size_t i = 0; i < json_array_size(b.is); i++) {
-        const char *name = name_of(json_array_get(b.is, i));
+        const char *name = config_diff_name_of(json_array_get(b.is, i));
         if (json_object_get(index_a, name)) continue;
-        size_t before = enter(d, "[%s]", name);
+        size_t before = config_diff_enter(d, "[%s]", name);
         compare(d, (side){NULL, NULL}, entry(b, i));
-        leave(d, before);
+        config_diff_leave(d, before);
     }
 }
 
@@ -192,9 +192,9 @@ static void compare_lists(differ *d, side a, side b)
     size_t n = json_array_size(a.is), n_b = json_array_size(b.is);
     for (size_t i = 0; i < (n > n_b ? n : n_b); i++) {
         snprintf(at, sizeof at, "%zu", i);
-        size_t before = enter(d, "[%s]", at);
+        size_t before = config_diff_enter(d, "[%s]", at);
         compare(d, entry(a, i), entry(b, i));
-        leave(d, before);
+        config_diff_leave(d, before);
     }
 }
 
@@ -224,7 +224,7 @@ static void compare_any(differ *d, side a, side b, const json_t *empty)
         json_decref(index_a);
         json_decref(index_b);
     } else {
-        tell(d, a.shown, b.shown);
+        config_diff_tell(d, a.shown, b.shown);
     }
 }
 

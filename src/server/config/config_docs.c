@@ -70,7 +70,8 @@ static void put_unset(buf *out, const config_field *f)
         buf_puts(out, "none");
 }
 
-static void put_row(const walk *w, const config_field *f, const char *path, const config_help *help)
+static void config_docs_put_row(const walk *w, const config_field *f, const char *path,
+                                const config_help *help)
 {
     buf *out = w->out;
     buf_printf(out, "| `%s` | ", path);
@@ -94,7 +95,7 @@ static void put_record(walk *w, const config_record *rec, const char *path, bool
         const config_help *help = config_help_of(at);
         bool named = w->path && strcmp(at, w->path) == 0, apart = help && help->apart;
         if (named) w->found = true;
-        if (inside || (named && !apart)) put_row(w, f, at, help);
+        if (inside || (named && !apart)) config_docs_put_row(w, f, at, help);
         if (!f->of || f->kind == CONFIG_PAIRS) continue;
         if (f->kind == CONFIG_LIST) strncat(at, "[]", sizeof at - strlen(at) - 1);
         put_record(w, f->of, at, named || (inside && !apart));

@@ -101,7 +101,7 @@ static int no_digest(size_t i, const char *field, shoal_err *err)
 }
 
 /* "NAME=sha256:HEX" or "sha256:HEX" in place of a map: such a key may do everything. */
-static int take_text(gateway_config *c, size_t i, shoal_err *err)
+static int config_keys_take_text(gateway_config *c, size_t i, shoal_err *err)
 {
     config_key *k = &c->api_keys[i];
     const char *equals = strchr(k->sha256, '=');
@@ -121,7 +121,7 @@ static int check_key(gateway_config *c, size_t i, sha256_digest *ret_digest, sho
 {
     config_key *k = &c->api_keys[i];
     bool text = !k->name;
-    int rc = text ? take_text(c, i, err) : 0;
+    int rc = text ? config_keys_take_text(c, i, err) : 0;
     if (rc) return rc;
     if (!text && !name_is_fine(k->name, strlen(k->name)))
         return err_set(err, SHOAL_EINVALID, "api_keys[%zu].name: '%s' " NAME_RULE, i, k->name);

@@ -22,7 +22,7 @@ static int without_place(int rc, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s", sentence);
 }
 
-static int check(const config_load_request *l, shoal_err *err)
+static int config_load_request_check(const config_load_request *l, shoal_err *err)
 {
     uint8_t digest[32];
     if (!l->what == !l->as.path)
@@ -48,7 +48,7 @@ int config_load_request_parse(config_load_request *ret, arena *mem, const json_t
     if (rc == 0 && !config_load_request_copy(ret, mem, &l)) rc = err_nomem(&own);
     yaml_doc_free(doc);
     buf_done(&text);
-    if (rc == 0) return check(ret, err);
+    if (rc == 0) return config_load_request_check(ret, err);
     rc = without_place(rc, &own);
     return err_set(err, rc, "%s", own.message);
 }
@@ -117,7 +117,7 @@ static bool names(const char *said, const char *model)
     return n > 0 && strlen(model) == n && memcmp(said, model, n) == 0;
 }
 
-static void look(void *user, const char *name)
+static void config_load_request_look(void *user, const char *name)
 {
     search *s = user;
     s->found |= names(name, s->model);
@@ -156,7 +156,7 @@ void config_load_request_user(const gateway_config *c, const char *model, char *
         if (ensemble_asks(&c->ensembles[i], model))
             snprintf(ret, size, "the ensemble %s", c->ensembles[i].name);
     for (size_t i = 0; i < c->book.n_routes && !*ret; i++) {
-        route_each(&c->book.routes[i], look, &s);
+        route_each(&c->book.routes[i], config_load_request_look, &s);
         if (s.found) snprintf(ret, size, "the route %s", c->book.routes[i].name);
     }
     for (size_t i = 0; i < c->book.n_domains && !*ret; i++)

@@ -42,7 +42,7 @@ static void scale(config_nodes *n)
     }
 }
 
-static int read_file(nodes_file *f, const char *path, shoal_err *err)
+static int config_nodes_read_file(nodes_file *f, const char *path, shoal_err *err)
 {
     buf text = {0};
     int rc = file_read(&text, path, NODES_MAX_BYTES, err);
@@ -63,7 +63,7 @@ int config_nodes_load(config_nodes **ret, const char *path, shoal_err *err)
         return err_nomem(err);
     }
     f->mem = mem;
-    int rc = read_file(f, path, err);
+    int rc = config_nodes_read_file(f, path, err);
     if (rc != 0)
         config_nodes_free(&f->pub);
     else

@@ -40,12 +40,12 @@ static const char *load_text(const char *at)
     return s;
 }
 
-static json_t *text_of(const putter *p, const config_field *f, const char *s)
+static json_t *config_put_text_of(const putter *p, const config_field *f, const char *s)
 {
     return json_string(f->secret && p->hides ? HIDDEN : s);
 }
 
-static void put_word(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
+static void config_put_put_word(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
 {
     uint64_t v = load_uint(from + f->at, f->width), n = 0;
     while (f->words[n]) n++;
@@ -66,7 +66,7 @@ static void put_stage_kind(putter *p, json_t *to, const config_field *f, const c
     put_member(p, to, f->key, json_string(k->name));
 }
 
-static void put_number(putter *p, json_t *to, const config_field *f, const char *from)
+static void config_put_put_number(putter *p, json_t *to, const config_field *f, const char *from)
 {
     const double *at = (const double *)(const void *)(from + f->at);
     if (f->pointer) memcpy(&at, from + f->at, sizeof at);
@@ -111,7 +111,7 @@ static void put_list(putter *p, json_t *to, const config_field *f, const char *f
     json_t *list = json_array();
     for (size_t i = 0; list && i < n; i++) {
         json_t *item = f->of ? item_of(p, f, items + i * f->of->bytes)
-                             : text_of(p, f, load_text(items + i * sizeof(char *)));
+                             : config_put_text_of(p, f, load_text(items + i * sizeof(char *)));
         if (!item || json_array_append_new(list, item) != 0) p->failed = true;
     }
     put_member(p, to, f->key, list);
@@ -143,36 +143,36 @@ static void put_section(putter *p, json_t *to, const config_field *f, const char
 }
 
 /* Any part of the file as JSON text. */
-static void put_json(putter *p, json_t *to, const config_field *f, const char *text)
+static void config_put_put_json(putter *p, json_t *to, const config_field *f, const char *text)
 {
     json_t *v = NULL;
     if (text && json_parse(&v, text, strlen(text), f->key, NULL) != 0) p->failed = true;
     if (v) put_member(p, to, f->key, v);
 }
 
-static void put_field(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
+static void config_put_put_field(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
 {
     const char *text;
     uint64_t v;
     switch (f->kind) {
     case CONFIG_TEXT:
         text = load_text(from + f->at);
-        if (text && *text) put_member(p, to, f->key, text_of(p, f, text));
+        if (text && *text) put_member(p, to, f->key, config_put_text_of(p, f, text));
         break;
     case CONFIG_STAGE: put_stage_kind(p, to, f, from); break;
-    case CONFIG_WORD: put_word(p, to, f, from, in_list); break;
+    case CONFIG_WORD: config_put_put_word(p, to, f, from, in_list); break;
     case CONFIG_UINT:
         v = load_uint(from + f->at, f->width) / (f->unit ? f->unit : 1);
         if (v != 0 || (!in_list && f->min == 0)) put_member(p, to, f->key, json_integer((json_int_t)v));
         break;
-    case CONFIG_NUMBER: put_number(p, to, f, from); break;
+    case CONFIG_NUMBER: config_put_put_number(p, to, f, from); break;
     case CONFIG_BOOL:
         if (*(const bool *)(from + f->at) || !in_list)
             put_member(p, to, f->key, json_boolean(*(const bool *)(from + f->at)));
         break;
     case CONFIG_SECTION: put_section(p, to, f, from, in_list); break;
     case CONFIG_SHARDS: put_shards(p, to, f, (const placement_shards *)(const void *)(from + f->at)); break;
-    case CONFIG_JSON: put_json(p, to, f, load_text(from + f->at)); break;
+    case CONFIG_JSON: config_put_put_json(p, to, f, load_text(from + f->at)); break;
     case CONFIG_LIST: put_list(p, to, f, from); break;
     case CONFIG_PAIRS: put_pairs(p, to, f, from); break;
     }
@@ -180,7 +180,7 @@ static void put_field(putter *p, json_t *to, const config_field *f, const char *
 
 static void put_record(putter *p, json_t *to, const config_record *rec, const char *from, bool in_list)
 {
-    for (size_t i = 0; i < rec->n; i++) put_field(p, to, &rec->fields[i], from, in_list);
+    for (size_t i = 0; i < rec->n; i++) config_put_put_field(p, to, &rec->fields[i], from, in_list);
 }
 
 int config_to_json(json_t **ret, const gateway_config *c, bool hides, shoal_err *err)
@@ -220,7 +220,7 @@ int config_fingerprint(sha256_digest *ret, const gateway_config *c, shoal_err *e
     for (size_t i = 0; root && i < config_schema.n; i++)
         for (size_t k = 0; k < sizeof KEYS / sizeof *KEYS; k++)
             if (strcmp(config_schema.fields[i].key, KEYS[k]) == 0)
-                put_field(&p, root, &config_schema.fields[i], (const char *)c, false);
+                config_put_put_field(&p, root, &config_schema.fields[i], (const char *)c, false);
     json_put(&all, root);
     put_files(&all, root);
     bool fine = root && !p.failed && !all.failed;

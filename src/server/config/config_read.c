@@ -24,7 +24,7 @@ static const config_field *find_field(const config_record *rec, const char *key)
 /* ---- sentences ---- */
 
 /* Lengthen the path by ".key" or "[i]"; returns its length before, to be given to leave. */
-static size_t enter(reader *r, const char *key, size_t i)
+static size_t config_read_enter(reader *r, const char *key, size_t i)
 {
     size_t before = r->n_path, room = sizeof r->path - before;
     int n = key ? snprintf(r->path + before, room, "%s%s", before ? "." : "", key)
@@ -33,7 +33,7 @@ static size_t enter(reader *r, const char *key, size_t i)
     return before;
 }
 
-static void leave(reader *r, size_t before)
+static void config_read_leave(reader *r, size_t before)
 {
     r->n_path = before;
     r->path[before] = 0;
@@ -140,7 +140,7 @@ static int read_stage_kind(reader *r, const config_field *f, const yaml_node *n,
     return rc;
 }
 
-static int read_text(reader *r, const yaml_node *n, uint64_t min, uint64_t max, const char **ret)
+static int config_read_read_text(reader *r, const yaml_node *n, uint64_t min, uint64_t max, const char **ret)
 {
     if (n->kind != YAML_SCALAR) return wrong_kind(r, n, YAML_SCALAR);
     if (n->len < min) return yaml_fail(r->doc, n, r->err, "%s: must not be empty", r->path);
@@ -180,10 +180,10 @@ static int read_parts(reader *r, const config_field *f, const yaml_node *n, plac
     int rc = parts ? 0 : err_nomem(r->err);
     for (size_t i = 0; !rc && i < n->n; i++) {
         uint64_t layers;
-        size_t before = enter(r, n->keys[i]->text, 0);
+        size_t before = config_read_enter(r, n->keys[i]->text, 0);
         rc = yaml_u64(r->doc, n->items[i], r->path, 1, PLACEMENT_LAYERS_MAX, &layers, r->err);
         if (!rc) parts[i] = (placement_part){.node = n->keys[i]->text, .n_layers = (size_t)layers};
-        leave(r, before);
+        config_read_leave(r, before);
     }
     to->parts = parts;
     to->n_parts = n->n;
@@ -225,7 +225,7 @@ static int read_item(reader *r, const config_field *list, const yaml_node *n, ch
 {
     set_defaults(list->of, into);
     const config_field *f = list->alone && n->kind == YAML_SCALAR ? find_field(list->of, list->alone) : NULL;
-    return f ? read_text(r, n, f->min, f->max, (const char **)(void *)(into + f->at))
+    return f ? config_read_read_text(r, n, f->min, f->max, (const char **)(void *)(into + f->at))
              : read_record(r, list->of, n, into);
 }
 
@@ -242,10 +242,10 @@ static int read_list(reader *r, const config_field *f, const yaml_node *n, char 
     store_uint(into + f->at_n, f->width_n, n->n);
     int rc = 0;
     for (size_t i = 0; !rc && i < n->n; i++) {
-        size_t before = enter(r, NULL, i);
+        size_t before = config_read_enter(r, NULL, i);
         rc = f->of ? read_item(r, f, n->items[i], items + i * bytes)
-                   : read_text(r, n->items[i], 1, f->max_text, (const char **)(void *)items + i);
-        leave(r, before);
+                   : config_read_read_text(r, n->items[i], 1, f->max_text, (const char **)(void *)items + i);
+        config_read_leave(r, before);
     }
     return rc;
 }
@@ -265,11 +265,13 @@ static int read_pairs(reader *r, const config_field *f, const yaml_node *n, char
     int rc = 0;
     for (size_t i = 0; !rc && i < n->n; i++) {
         char *item = items + i * f->of->bytes;
-        rc = read_text(r, n->keys[i], key->min, key->max, (const char **)(void *)(item + key->at));
-        size_t before = enter(r, n->keys[i]->text, 0);
+        rc =
+            config_read_read_text(r, n->keys[i], key->min, key->max, (const char **)(void *)(item + key->at));
+        size_t before = config_read_enter(r, n->keys[i]->text, 0);
         if (!rc)
-            rc = read_text(r, n->items[i], value->min, value->max, (const char **)(void *)(item + value->at));
-        leave(r, before);
+            rc = config_read_read_text(r, n->items[i], value->min, value->max,
+                                       (const char **)(void *)(item + value->at));
+        config_read_leave(r, before);
     }
     return rc;
 }
@@ -284,7 +286,7 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
     int rc = f->words ? find_word(r, f, n, &word) : 0;
     if (rc) return rc;
     switch (f->kind) {
-    case CONFIG_TEXT: return read_text(r, n, f->min, f->max, (const char **)(into + f->at));
+    case CONFIG_TEXT: return config_read_read_text(r, n, f->min, f->max, (const char **)(into + f->at));
     case CONFIG_STAGE: return read_stage_kind(r, f, n, into + f->at);
     case CONFIG_WORD: store_uint(into + f->at, f->width, word); return 0;
     case CONFIG_UINT: return read_uint(r, f, n, into + f->at);
@@ -336,9 +338,9 @@ static int read_record(reader *r, const config_record *rec, const yaml_node *n, 
     }
     int rc = check_required(r, rec, n);
     for (size_t i = 0; !rc && i < n->n; i++) {
-        size_t before = enter(r, n->keys[i]->text, 0);
+        size_t before = config_read_enter(r, n->keys[i]->text, 0);
         rc = read_field(r, find_field(rec, n->keys[i]->text), n->items[i], into);
-        leave(r, before);
+        config_read_leave(r, before);
     }
     return rc;
 }

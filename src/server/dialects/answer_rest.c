@@ -13,7 +13,7 @@ static const char *bytes_of(const buf *b)
 }
 
 /* A part of the choice must hold what the client had of it, up to the end of a character. */
-static bool holds(const buf *b, uint64_t n)
+static bool answer_rest_holds(const buf *b, uint64_t n)
 {
     return n <= b->len && (n == b->len || ((uint8_t)b->data[n] & 0xC0) != 0x80);
 }
@@ -32,7 +32,7 @@ static bool mark_calls(stream_mark *m, const gen_choice *c, uint64_t n)
         const gen_call *t = &c->calls[i];
         if (n < t->name.len) return false;
         uint64_t take = n - t->name.len < t->arguments.len ? n - t->name.len : t->arguments.len;
-        if (!holds(&t->arguments, take)) return false;
+        if (!answer_rest_holds(&t->arguments, take)) return false;
         stream_mark_text(m, MARK_CALLS, bytes_of(&t->name), t->name.len);
         stream_mark_text(m, MARK_CALLS, bytes_of(&t->arguments), (size_t)take);
         n -= t->name.len + take;
@@ -44,7 +44,8 @@ static bool mark_calls(stream_mark *m, const gen_choice *c, uint64_t n)
 static bool mark_had(stream_mark *m, const gen_choice *c, const stream_mark *had)
 {
     const uint64_t *n = had->n_bytes;
-    if (!holds(&c->reasoning, n[MARK_REASONING]) || !holds(&c->text, n[MARK_TEXT])) return false;
+    if (!answer_rest_holds(&c->reasoning, n[MARK_REASONING]) || !answer_rest_holds(&c->text, n[MARK_TEXT]))
+        return false;
     stream_mark_text(m, MARK_REASONING, bytes_of(&c->reasoning), (size_t)n[MARK_REASONING]);
     stream_mark_text(m, MARK_TEXT, bytes_of(&c->text), (size_t)n[MARK_TEXT]);
     if (!mark_calls(m, c, n[MARK_CALLS])) return false;

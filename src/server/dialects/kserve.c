@@ -94,7 +94,7 @@ void kserve_add_i64(kserve_tensor *t, int64_t v)
 }
 
 /* NULL: the bytes end within a text. */
-static const char *take_text(const buf *raw, size_t *at, size_t *ret_n)
+static const char *kserve_take_text(const buf *raw, size_t *at, size_t *ret_n)
 {
     uint32_t len;
     if (raw->len - *at < sizeof len) return NULL;
@@ -108,7 +108,7 @@ static const char *take_text(const buf *raw, size_t *at, size_t *ret_n)
 
 const char *kserve_next_text(const kserve_tensor *t, size_t *at, size_t *ret_n)
 {
-    const char *s = take_text(&t->raw, at, ret_n);
+    const char *s = kserve_take_text(&t->raw, at, ret_n);
     if (s) return s;
     *ret_n = 0;
     return "";
@@ -184,7 +184,7 @@ static size_t count_elements(const kserve_tensor *t)
     size_t n = 0, at = 0, len, each = TYPES[t->type].bytes;
     if (each) return t->raw.len % each ? SIZE_MAX : t->raw.len / each;
     for (; at < t->raw.len; n++)
-        if (!take_text(&t->raw, &at, &len)) return SIZE_MAX;
+        if (!kserve_take_text(&t->raw, &at, &len)) return SIZE_MAX;
     return n;
 }
 

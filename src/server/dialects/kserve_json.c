@@ -215,7 +215,7 @@ void kserve_ask_done(kserve_ask *a)
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
-static void put_number(buf *out, const kserve_tensor *t, size_t *at)
+static void kserve_json_put_number(buf *out, const kserve_tensor *t, size_t *at)
 {
     uint64_t u;
     int64_t i;
@@ -243,7 +243,7 @@ void kserve_put_data(buf *out, const kserve_tensor *t)
     for (size_t i = 0; i < t->n; i++) {
         if (i) buf_putc(out, ',');
         if (kserve_is_number(t->type)) {
-            put_number(out, t, &at);
+            kserve_json_put_number(out, t, &at);
         } else {
             const char *s = kserve_next_text(t, &at, &len);
             json_put_string(out, s, len);

@@ -168,7 +168,7 @@ static int put_cell(buf *out, const kserve_tensor *t, size_t *at, api_error *e)
     return 0;
 }
 
-static void put_name(buf *out, size_t i, const char *name)
+static void kserve_task_put_name(buf *out, size_t i, const char *name)
 {
     if (i) buf_putc(out, ',');
     json_put_string(out, name, strlen(name));
@@ -188,7 +188,7 @@ static int put_matrix(buf *out, const kserve_tensor *t, const Shoal__V1__ModelIn
         return api_error_bad(e, t->name, "input \"features\" has %zu columns, and the model %zu", n_columns,
                              info->n_columns);
     buf_puts(out, ",\"columns\":[");
-    for (size_t i = 0; i < n_columns; i++) put_name(out, i, info->columns[i]);
+    for (size_t i = 0; i < n_columns; i++) kserve_task_put_name(out, i, info->columns[i]);
     buf_puts(out, "],\"rows\":[");
     for (size_t i = 0; rc == 0 && i < t->n; i++) {
         if (i) buf_putc(out, ',');
@@ -208,7 +208,7 @@ static int put_table(buf *out, const kserve_tensors *in, api_error *e)
     if (!at) return api_error_nomem(e);
     buf_puts(out, ",\"columns\":[");
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
-        put_name(out, i, in->items[i].name);
+        kserve_task_put_name(out, i, in->items[i].name);
         if (in->items[i].n != n_rows)
             rc = api_error_bad(e, in->items[i].name, "column \"%.64s\" has %zu rows, and \"%.64s\" %zu",
                                in->items[i].name, in->items[i].n, in->items[0].name, n_rows);
@@ -227,7 +227,8 @@ static int put_table(buf *out, const kserve_tensors *in, api_error *e)
     return rc;
 }
 
-static int put_rows(buf *out, const kserve_tensors *in, const Shoal__V1__ModelInfo *info, api_error *e)
+static int kserve_task_put_rows(buf *out, const kserve_tensors *in, const Shoal__V1__ModelInfo *info,
+                                api_error *e)
 {
     const kserve_tensor *t = kserve_find(in, "features");
     if (in->n == 0) return api_error_bad(e, "inputs", "there are no inputs");
@@ -463,7 +464,7 @@ static const task_row TASKS[] = {
               {"row", KSERVE_INT64, {-1}, 1},
               {"label", KSERVE_BYTES, {-1}, 1}}},
      {NULL},
-     put_rows,
+     kserve_task_put_rows,
      take_scores},
 };
 
@@ -520,7 +521,7 @@ static bool is_input(const task_row *row, const char *name)
 {
     for (size_t i = 0; i < row->face.n_in; i++)
         if (strcmp(row->face.in[i].name, name) == 0) return true;
-    return row->put == put_rows; /* columns have the model's names */
+    return row->put == kserve_task_put_rows; /* columns have the model's names */
 }
 
 /* Every tensor is an input or a parameter of the task. */
@@ -594,7 +595,7 @@ static int put_params(buf *out, const task_row *row, const json_t *params, const
     for (size_t i = 0; rc == 0 && row->params[i]; i++) {
         const char *name = row->params[i];
         const json_t *v = fields_get(params, name), *sampled = fields_get(sampling, name);
-        const kserve_tensor *t = row->put == put_rows ? NULL : kserve_find(in, name);
+        const kserve_tensor *t = row->put == kserve_task_put_rows ? NULL : kserve_find(in, name);
         if ((v != NULL) + (sampled != NULL) + (t != NULL) > 1)
             rc = api_error_bad(e, name, "\"%s\" is given more than once", name);
         if (rc != 0 || (!v && !sampled && !t)) continue;

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/utf8.h"
 
-static void put_bytes(buf *out, const uint8_t *s, size_t n)
+static void llama_put_put_bytes(buf *out, const uint8_t *s, size_t n)
 {
     buf_putc(out, '[');
     for (size_t i = 0; i < n; i++) buf_printf(out, i ? ",%u" : "%u", s[i]);
@@ -25,7 +25,7 @@ static void put_prob(buf *out, const Shoal__V1__TokenLogprob *t)
     buf_printf(out, "\"id\":%d,\"token\":", (int)t->id);
     json_put_string(out, (const char *)t->text.data, t->text.len);
     buf_puts(out, ",\"bytes\":");
-    put_bytes(out, t->text.data, t->text.len);
+    llama_put_put_bytes(out, t->text.data, t->text.len);
     if (isnan(t->logprob))
         buf_puts(out, ",\"logprob\":null");
     else
@@ -193,7 +193,7 @@ static void put_all(buf *out, const answer_form *f, const gen_answer *a, size_t 
 }
 
 /* "a/b" is the member b of a, and stands at the top. */
-static int pick(json_t *to, const json_t *all, const char *field)
+static int llama_put_pick(json_t *to, const json_t *all, const char *field)
 {
     const char *slash, *name = field;
     for (; (slash = strchr(name, '/')); name = slash + 1) {
@@ -216,7 +216,7 @@ static void put_chosen(buf *out, const answer_form *f, const gen_answer *a, size
         whole.failed || !some ? SHOAL_ENOMEM : json_parse(&all, whole.data, whole.len, "the answer", NULL);
     for (size_t i = 0; rc == 0 && i < json_array_size(fields); i++) {
         const char *field = fields_text(json_array_get(fields, i));
-        if (field) rc = pick(some, all, field);
+        if (field) rc = llama_put_pick(some, all, field);
     }
     if (rc == 0) rc = json_put(out, some);
     out->failed |= rc != 0;
@@ -300,7 +300,7 @@ static void put_piece(buf *out, int32_t id, const ProtobufCBinaryData *piece)
     if (utf8_valid((const char *)piece->data, piece->len, NULL))
         json_put_string(out, (const char *)piece->data, piece->len);
     else
-        put_bytes(out, piece->data, piece->len);
+        llama_put_put_bytes(out, piece->data, piece->len);
     buf_putc(out, '}');
 }
 

@@ -12,7 +12,7 @@
 
 #define KEEP_ALIVE_MAX_S (365 * 24 * 3600)
 
-static json_t *text_of(const json_t *v)
+static json_t *ollama_text_of(const json_t *v)
 {
     return v ? json_incref((json_t *)v) : json_string("");
 }
@@ -127,7 +127,7 @@ static int fill_message(json_t *ours, const json_t *m, size_t i, awaited *last, 
     const json_t *calls = fields_get(m, "tool_calls");
     const char *role = fields_text(json_object_get(m, "role"));
     int rc = fields_rename(ours, m, ROLE, 1, e);
-    if (rc == 0) rc = fields_put(ours, "content", text_of(fields_get(m, "content")), e);
+    if (rc == 0) rc = fields_put(ours, "content", ollama_text_of(fields_get(m, "content")), e);
     if (rc == 0) rc = fields_rename(ours, m, THOUGHT, 1, e);
     if (rc == 0 && json_is_array(calls) && json_array_size(calls) > 0) {
         *last = (awaited){.message = i, .n_calls = json_array_size(calls)};

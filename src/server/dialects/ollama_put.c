@@ -19,7 +19,7 @@ static void put_time(buf *out, const char *key, int64_t unix_us)
 
 /* ---- what comes ---------------------------------------------------------------------------------- */
 
-static void take_text(buf *to, const json_t *v)
+static void ollama_put_take_text(buf *to, const json_t *v)
 {
     if (json_is_string(v)) buf_append(to, json_string_value(v), json_string_length(v));
 }
@@ -34,8 +34,8 @@ static int take_calls(ollama_run *run, const json_t *calls)
         const json_t *f = json_object_get(call, "function");
         if (at < 0 || at >= OLLAMA_CALLS_MAX) return SHOAL_EPROTOCOL;
         if ((size_t)at >= run->n_calls) run->n_calls = (size_t)at + 1;
-        take_text(&run->calls[at].name, json_object_get(f, "name"));
-        take_text(&run->calls[at].arguments, json_object_get(f, "arguments"));
+        ollama_put_take_text(&run->calls[at].name, json_object_get(f, "name"));
+        ollama_put_take_text(&run->calls[at].arguments, json_object_get(f, "arguments"));
     }
     return 0;
 }
@@ -100,8 +100,8 @@ int ollama_take(ollama_run *run, const json_t *chunk)
     const char *finish = fields_text(json_object_get(choice, "finish_reason"));
     if (!json_is_array(json_object_get(chunk, "choices"))) return SHOAL_EPROTOCOL;
     take_usage(run, json_object_get(chunk, "usage"));
-    take_text(&run->text, json_object_get(delta ? delta : choice, delta ? "content" : "text"));
-    take_text(&run->thinking, json_object_get(delta, "reasoning_content"));
+    ollama_put_take_text(&run->text, json_object_get(delta ? delta : choice, delta ? "content" : "text"));
+    ollama_put_take_text(&run->thinking, json_object_get(delta, "reasoning_content"));
     take_logprobs(&run->logprobs, json_object_get(choice, "logprobs"));
     int rc = take_calls(run, json_object_get(delta, "tool_calls"));
     if (finish) snprintf(run->finish, sizeof run->finish, "%s", finish);

@@ -251,7 +251,7 @@ static int read_beams(gen_spec *s, api_error *e)
 }
 
 /* One text of "input", behind the words that tell the model what to do with it ("summarize: "). */
-static int read_text(gen_spec *s, const json_t *v, const char *prefix, gen_prompt *ret, api_error *e)
+static int openai_read_text(gen_spec *s, const json_t *v, const char *prefix, gen_prompt *ret, api_error *e)
 {
     const char *text = fields_text(v);
     if (!text || !*text)
@@ -275,7 +275,7 @@ static int read_texts(gen_spec *s, api_error *e)
     s->prompts = arena_alloc(s->mem, s->n_prompts * sizeof *s->prompts);
     if (!s->prompts) return api_error_nomem(e);
     for (size_t i = 0; rc == 0 && i < s->n_prompts; i++)
-        rc = read_text(s, many ? json_array_get(v, i) : v, prefix, &s->prompts[i], e);
+        rc = openai_read_text(s, many ? json_array_get(v, i) : v, prefix, &s->prompts[i], e);
     return rc;
 }
 
@@ -403,7 +403,7 @@ static void key_rest(cache_key *k, const gen_spec *s)
     if (s->llama) cache_key_int(k, "llama", 1); /* of such answers more is kept */
 }
 
-static const char *kind_of(const gen_spec *s)
+static const char *openai_kind_of(const gen_spec *s)
 {
     return s->chat ? "chat.completions" : s->texts ? s->texts : "completions";
 }
@@ -413,7 +413,7 @@ bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const
 {
     if (!openai_spec_is_deterministic(s) || !*model->identity) return false;
     if (s->chat && model->template_reads_clock) return false;
-    cache_key *k = cache_key_new(kind_of(s));
+    cache_key *k = cache_key_new(openai_kind_of(s));
     cache_key_str(k, "identity", model->identity);
     cache_key_str(k, "adapter", adapter_digest);
     key_rest(k, s);
@@ -422,7 +422,7 @@ bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const
 
 bool openai_spec_identity(const gen_spec *s, sha256_digest *ret)
 {
-    cache_key *k = cache_key_new(kind_of(s));
+    cache_key *k = cache_key_new(openai_kind_of(s));
     cache_key_str(k, "model", s->model);
     cache_key_int(k, "include_usage", s->include_usage);
     cache_key_int(k, "has_seed", s->has_seed);

@@ -62,7 +62,7 @@ static bool is_off(const struct foreign *f, const json_t *v)
     return false;
 }
 
-static int refuse(const struct foreign *f, api_error *e)
+static int openai_foreign_refuse(const struct foreign *f, api_error *e)
 {
     char otherwise[64] = "";
     if (f->kind == OFF_NUMBER) snprintf(otherwise, sizeof otherwise, ", or set it to %g", f->off);
@@ -75,7 +75,7 @@ int openai_refuse_foreign(const gen_spec *s, api_error *e)
 {
     for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {
         const json_t *v = FOREIGN[i].chat_only && !s->chat ? NULL : fields_get(s->root, FOREIGN[i].field);
-        if (v && !is_off(&FOREIGN[i], v)) return refuse(&FOREIGN[i], e);
+        if (v && !is_off(&FOREIGN[i], v)) return openai_foreign_refuse(&FOREIGN[i], e);
     }
     return 0;
 }

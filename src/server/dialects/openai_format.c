@@ -184,7 +184,7 @@ static int take_schema(gen_spec *s, const format_request *w, api_error *e)
 
 /* A schema says more than "any object", so both together are the schema. A forced call is the reply, and its
  * arguments have their own schema. */
-static int take(gen_spec *s, const format_request *w, api_error *e)
+static int openai_format_take(gen_spec *s, const format_request *w, api_error *e)
 {
     const char *json = w->schema ? w->schema_field : w->object_field;
     if (w->choice && json) return contradict(w->choice_field, json, e);
@@ -203,7 +203,7 @@ int openai_read_format(gen_spec *s, api_error *e)
     format_request w = {.parsed = json_array()};
     int rc = w.parsed ? read_response_format(&w, s, e) : api_error_nomem(e);
     if (rc == 0) rc = read_foreign(&w, s->root, e);
-    if (rc == 0) rc = take(s, &w, e);
+    if (rc == 0) rc = openai_format_take(s, &w, e);
     json_decref(w.parsed);
     return rc;
 }

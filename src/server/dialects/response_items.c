@@ -60,7 +60,7 @@ static void put_item(buf *out, const json_t *item, const char *hex, size_t i)
 }
 
 /* A text is a message of the user. */
-static void put_text(buf *out, const json_t *text, const char *hex, size_t i)
+static void response_items_put_text(buf *out, const json_t *text, const char *hex, size_t i)
 {
     buf_printf(out,
                "{\"id\":\"msg_%s_in%zu\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\"",
@@ -75,12 +75,12 @@ void response_items_put(buf *out, const response_spec *s, const char *hex)
     json_t *item;
     size_t i;
     buf_putc(out, '[');
-    if (json_is_string(input)) put_text(out, input, hex, 0);
+    if (json_is_string(input)) response_items_put_text(out, input, hex, 0);
     json_array_foreach(input, i, item)
     {
         if (i) buf_putc(out, ',');
         if (json_is_string(item))
-            put_text(out, item, hex, i);
+            response_items_put_text(out, item, hex, i);
         else
             put_item(out, item, hex, i);
     }
@@ -119,8 +119,8 @@ static const json_t *item_at(const json_t *items, const response_page *p, size_t
 }
 
 /* The place of an id in the order of the page; otherwise: where id is NULL. */
-static int place_of(const json_t *items, const response_page *p, const char *id, size_t otherwise,
-                    size_t *ret, api_error *e)
+static int response_items_place_of(const json_t *items, const response_page *p, const char *id,
+                                   size_t otherwise, size_t *ret, api_error *e)
 {
     *ret = otherwise;
     for (size_t i = 0; id && i < json_array_size(items); i++) {
@@ -142,8 +142,8 @@ static void put_id(buf *out, const char *key, const json_t *item)
 int response_items_put_page(buf *out, const json_t *items, const response_page *p, api_error *e)
 {
     size_t n = json_array_size(items), from, to, last = 0, limit = (size_t)p->limit;
-    int rc = place_of(items, p, p->after, 0, &from, e);
-    if (rc == 0) rc = place_of(items, p, p->before, n, &to, e);
+    int rc = response_items_place_of(items, p, p->after, 0, &from, e);
+    if (rc == 0) rc = response_items_place_of(items, p, p->before, n, &to, e);
     if (rc != 0) return rc;
     if (p->after) from++;
     bool more = to > from && to - from > limit;

@@ -163,7 +163,7 @@ static const char *referred(const json_t *item)
 }
 
 /* "fc_HEX_0", "msg_HEX" and "rs_HEX" are items of "resp_HEX" (response_put.c). */
-static void name_of(const char *id, char ret[RESPONSE_ID_BYTES])
+static void responses_name_of(const char *id, char ret[RESPONSE_ID_BYTES])
 {
     const char *at = strchr(id, '_');
     size_t n = at ? strcspn(at + 1, "_") : 0;
@@ -176,7 +176,7 @@ bool response_spec_reference(const response_spec *s, char ret[RESPONSE_ID_BYTES]
     for (size_t i = 0; i < json_array_size(input); i++) {
         const char *id = referred(json_array_get(input, i));
         if (!id) continue;
-        name_of(id, ret);
+        responses_name_of(id, ret);
         return true;
     }
     return false;
@@ -202,7 +202,7 @@ int response_spec_resolve(response_spec *s, const char *name, const json_t *resp
     for (size_t i = 0; i < json_array_size(input); i++) {
         const char *id = referred(json_array_get(input, i));
         if (!id) continue;
-        name_of(id, own);
+        responses_name_of(id, own);
         if (strcmp(own, name) != 0) continue;
         json_t *item = find_item(response, id);
         if (!item)

@@ -85,7 +85,7 @@ documents_job *collections_answer_new(gateway_request *rq,
     return NULL;
 }
 
-static void on_gone(void *work)
+static void collections_on_gone(void *work)
 {
     documents_job *a = work; /* the thread has it */
     executor *d = a->rq->gateway->executor;
@@ -126,7 +126,7 @@ static void done(executor_job *j)
 void collections_submit(documents_job *a, executor_queue queue)
 {
     a->job = (executor_job){.work = work, .done = done, .queue = queue, .owner = a->owner};
-    request_watch(a->rq, on_gone, a);
+    request_watch(a->rq, collections_on_gone, a);
     executor_submit(a->rq->gateway->executor, &a->job);
 }
 

@@ -25,7 +25,7 @@ static void add_free(add_job *j)
     free(j);
 }
 
-static void on_gone(void *work)
+static void collections_add_on_gone(void *work)
 {
     add_free(work);
 }
@@ -52,7 +52,7 @@ static bool all_failed(const ingest_result *r, const char **ret_why)
     return true;
 }
 
-static void refuse(gateway_request *rq, const ingest_result *r, const char *why)
+static void collections_add_refuse(gateway_request *rq, const ingest_result *r, const char *why)
 {
     api_error e;
     if (r->status == 0)
@@ -75,7 +75,7 @@ static void on_done(void *user, const ingest_result *r)
         request_json(rq, 200, &body);
     } else {
         add_free(j);
-        refuse(rq, r, why);
+        collections_add_refuse(rq, r, why);
     }
     buf_done(&body);
 }
@@ -123,7 +123,7 @@ static int count_in(add_job *j, api_error *e)
     return 0;
 }
 
-static int start(add_job *j, api_error *e)
+static int collections_add_start(add_job *j, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t n;
@@ -156,9 +156,9 @@ void collections_ingest(gateway_request *rq,
     api_error e;
     add_job *j = calloc(1, sizeof *j);
     if (j) *j = (add_job){.rq = rq, .put = put};
-    int rc = j ? start(j, &e) : api_error_nomem(&e);
+    int rc = j ? collections_add_start(j, &e) : api_error_nomem(&e);
     if (rc == 0) {
-        request_watch(rq, on_gone, j);
+        request_watch(rq, collections_add_on_gone, j);
         request_on_deadline(rq, on_late);
         return;
     }

@@ -38,7 +38,7 @@ typedef struct answer_job {
     const char *degraded;
 } answer_job;
 
-static void job_free(void *work)
+static void collections_answer_job_free(void *work)
 {
     answer_job *j = work;
     calls_cancel(j->call);
@@ -48,10 +48,10 @@ static void job_free(void *work)
     free(j);
 }
 
-static void refuse(answer_job *j, const api_error *e)
+static void collections_answer_refuse(answer_job *j, const api_error *e)
 {
     gateway_request *rq = j->rq;
-    job_free(j);
+    collections_answer_job_free(j);
     request_error(rq, e);
 }
 
@@ -59,7 +59,7 @@ static void refuse_nomem(answer_job *j)
 {
     api_error e;
     api_error_nomem(&e);
-    refuse(j, &e);
+    collections_answer_refuse(j, &e);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------- */
@@ -85,7 +85,8 @@ static void put_citation(buf *out, const search_hit *h, size_t start, size_t end
     buf_printf(out, ",\"score\":%.9g,\"support\":%.3g}", (double)h->found.score, support);
 }
 
-static void end(answer_job *j, const char *text, bool answered, size_t n_dropped, const buf *citations)
+static void collections_answer_end(answer_job *j, const char *text, bool answered, size_t n_dropped,
+                                   const buf *citations)
 {
     gateway_request *rq = j->rq;
     buf out = {0};
@@ -100,7 +101,7 @@ static void end(answer_job *j, const char *text, bool answered, size_t n_dropped
     buf_putc(&out, ']');
     if (j->degraded) json_put_text(&out, "degraded", j->degraded);
     buf_putc(&out, '}');
-    job_free(j);
+    collections_answer_job_free(j);
     request_json(rq, 200, &out);
     buf_done(&out);
 }
@@ -114,13 +115,13 @@ static void end_quote(answer_job *j)
         char *text = arena_strdup(j->mem, j->reply.data);
         put_citation(&citation, &j->v[c->passage], c->start, c->end, 1);
         if (text)
-            end(j, text, true, 0, &citation);
+            collections_answer_end(j, text, true, 0, &citation);
         else
             refuse_nomem(j);
         buf_done(&citation);
         return;
     }
-    end(j, NOT_SAID, false, 0, NULL);
+    collections_answer_end(j, NOT_SAID, false, 0, NULL);
 }
 
 /* The passage that a sentence stands on best; its support. */
@@ -168,18 +169,18 @@ static void end_free(answer_job *j)
     if (text.failed)
         refuse_nomem(j);
     else if (text.len)
-        end(j, text.data + strspn(text.data, " \n"), true, n_dropped, &citations);
+        collections_answer_end(j, text.data + strspn(text.data, " \n"), true, n_dropped, &citations);
     else
-        end(j, NOT_SAID, false, n_dropped, NULL);
+        collections_answer_end(j, NOT_SAID, false, n_dropped, NULL);
     buf_done(&text);
     buf_done(&citations);
 }
 
 /* ---- the generator ---------------------------------------------------------------------------------- */
 
-static void start(answer_job *j);
+static void collections_answer_start(answer_job *j);
 
-static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
+static void collections_answer_on_event(void *user, const Shoal__V1__GenerateEvent *ev)
 {
     answer_job *j = user;
     if (ev->delta) utf8_put_c(&j->reply, (const char *)ev->delta->text.data, ev->delta->text.len);
@@ -189,7 +190,7 @@ static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
     j->rq->n_generated_tokens = ev->done->n_generated;
 }
 
-static void on_end(void *user, const call_result *r)
+static void collections_answer_on_end(void *user, const call_result *r)
 {
     answer_job *j = user;
     j->call = NULL;
@@ -197,11 +198,11 @@ static void on_end(void *user, const call_result *r)
     if (r->status == SHOAL_ELIMIT && j->n > 1) {
         j->n /= 2; /* fewer passages fit */
         buf_clear(&j->reply);
-        start(j);
+        collections_answer_start(j);
     } else if (r->status != 0) {
         api_error e;
         api_error_from_call(&e, r);
-        refuse(j, &e);
+        collections_answer_refuse(j, &e);
     } else if (j->reply.failed) {
         refuse_nomem(j);
     } else if (j->quotes) {
@@ -250,11 +251,12 @@ static bool make_choices(answer_job *j)
     return true;
 }
 
-static void start(answer_job *j)
+static void collections_answer_start(answer_job *j)
 {
     Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
     Shoal__V1__Sampling sampling = SHOAL__V1__SAMPLING__INIT;
-    calls_generate_events ev = {.user = j, .event = on_event, .end = on_end};
+    calls_generate_events ev = {
+        .user = j, .event = collections_answer_on_event, .end = collections_answer_on_end};
     call_context ctx = request_context(j->rq, "answer");
     buf messages = {0};
     put_messages(j, &messages);
@@ -275,7 +277,7 @@ static void start(answer_job *j)
 
 /* ---- what was found --------------------------------------------------------------------------------- */
 
-static bool keep(answer_job *j, const find_result *r)
+static bool collections_answer_keep(answer_job *j, const find_result *r)
 {
     for (size_t i = 0; i < r->n && i < PASSAGES_MAX; i++) {
         search_hit *h = &j->v[j->n++];
@@ -312,19 +314,19 @@ static void on_found(search_job *s, const find_result *r)
             .rq = s->rq, .root = s->root, .question = s->text, .mem = arena_new(0), .max_tokens = MAX_TOKENS};
     gateway_request *rq = s->rq;
     if (j) s->root = NULL;
-    int rc = j && j->mem && keep(j, r) ? 0 : api_error_nomem(&e);
+    int rc = j && j->mem && collections_answer_keep(j, r) ? 0 : api_error_nomem(&e);
     collections_search_free(s);
     if (rc == 0) rc = read_form(j, &e);
     if (rc != 0) {
-        if (j) job_free(j);
+        if (j) collections_answer_job_free(j);
         request_error(rq, &e);
         return;
     }
-    request_watch(rq, job_free, j);
+    request_watch(rq, collections_answer_job_free, j);
     if (j->n == 0)
-        end(j, NOT_SAID, false, 0, NULL);
+        collections_answer_end(j, NOT_SAID, false, 0, NULL);
     else
-        start(j);
+        collections_answer_start(j);
 }
 
 void collections_answer(gateway_request *rq)

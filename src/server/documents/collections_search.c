@@ -18,7 +18,7 @@ void collections_search_free(search_job *j)
     free(j);
 }
 
-static void on_gone(void *work)
+static void collections_search_on_gone(void *work)
 {
     collections_search_free(work);
 }
@@ -39,7 +39,7 @@ static void on_found(void *user, const find_result *r)
 }
 
 /* The question: the text itself, or the first of a list of one (OpenAI allows a list). */
-static int read_text(search_job *j, const search_keys *keys, api_error *e)
+static int collections_search_read_text(search_job *j, const search_keys *keys, api_error *e)
 {
     const json_t *v = fields_get(j->root, keys->text);
     if (!v && keys->text_too) v = fields_get(j->root, keys->text_too);
@@ -55,7 +55,7 @@ static int read_text(search_job *j, const search_keys *keys, api_error *e)
 static int read_ask(search_job *j, const search_keys *keys, find_ask *ask, api_error *e)
 {
     const char *mode = "hybrid";
-    int rc = read_text(j, keys, e);
+    int rc = collections_search_read_text(j, keys, e);
     j->k = keys->k_default;
     if (rc == 0) rc = fields_int(j->root, keys->k, 1, SEARCH_K_MAX, &j->k, e);
     if (rc == 0) rc = fields_str(j->root, "mode", &mode, e);
@@ -77,7 +77,7 @@ static int read_ask(search_job *j, const search_keys *keys, find_ask *ask, api_e
     return rc;
 }
 
-static int start(search_job *j, const search_keys *keys, api_error *e)
+static int collections_search_start(search_job *j, const search_keys *keys, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t len;
@@ -108,9 +108,9 @@ void collections_start_search(gateway_request *rq, const search_keys *keys,
     search_job *j = name ? calloc(1, sizeof *j) : NULL;
     if (j) *j = (search_job){.rq = rq, .collection = strdup(name), .answer = answer};
     arena_free(mem);
-    int rc = j && j->collection ? start(j, keys, &e) : api_error_nomem(&e);
+    int rc = j && j->collection ? collections_search_start(j, keys, &e) : api_error_nomem(&e);
     if (rc == 0) {
-        request_watch(rq, on_gone, j);
+        request_watch(rq, collections_search_on_gone, j);
         return;
     }
     if (j) collections_search_free(j);
@@ -139,7 +139,7 @@ static void put_hit(buf *out, const search_hit *h)
     buf_putc(out, '}');
 }
 
-static void answer(search_job *j, const find_result *r)
+static void collections_search_answer(search_job *j, const find_result *r)
 {
     gateway_request *rq = j->rq;
     buf out = {0};
@@ -156,5 +156,5 @@ static void answer(search_job *j, const find_result *r)
 void collections_search(gateway_request *rq)
 {
     static const search_keys KEYS = {.text = "query", .text_too = "text", .k = "limit", .k_default = 5};
-    collections_start_search(rq, &KEYS, answer);
+    collections_start_search(rq, &KEYS, collections_search_answer);
 }

@@ -31,7 +31,7 @@ typedef struct upload_job {
     store_file file;
 } upload_job;
 
-static void job_free(upload_job *j)
+static void files_upload_job_free(upload_job *j)
 {
     if (j->spool >= 0) close(j->spool);
     buf_done(&j->chunk);
@@ -46,15 +46,15 @@ static void let_go(upload_job *j)
     if (j->at_executor)
         executor_cancel(j->executor, &j->job);
     else
-        job_free(j);
+        files_upload_job_free(j);
 }
 
-static void on_gone(void *work)
+static void files_upload_on_gone(void *work)
 {
     let_go(work);
 }
 
-static void refuse(upload_job *j, const api_error *e)
+static void files_upload_refuse(upload_job *j, const api_error *e)
 {
     gateway_request *rq = j->rq;
     let_go(j);
@@ -106,7 +106,7 @@ static void submit(upload_job *j, int (*work)(executor_job *, const executor_too
     executor_submit(j->executor, &j->job);
 }
 
-static void go_on(upload_job *j)
+static void files_upload_go_on(upload_job *j)
 {
     bool full = j->chunk.len >= CHUNK_BYTES;
     if (!j->at_executor && (full || j->ended)) submit(j, full && !j->ended ? work_chunk : work_last);
@@ -116,7 +116,7 @@ static void go_on(upload_job *j)
     request_pause(j->rq, waits);
 }
 
-static void answer(upload_job *j)
+static void files_upload_answer(upload_job *j)
 {
     gateway_request *rq = j->rq;
     buf out = {0};
@@ -132,14 +132,14 @@ static void done(executor_job *job)
     api_error e;
     j->at_executor = false;
     if (!j->rq) {
-        job_free(j);
+        files_upload_job_free(j);
     } else if (j->job.rc != 0) {
         collections_error(&e, j->job.rc, j->job.err.message, NULL);
-        refuse(j, &e);
+        files_upload_refuse(j, &e);
     } else if (j->job.work == work_last) {
-        answer(j);
+        files_upload_answer(j);
     } else {
-        go_on(j);
+        files_upload_go_on(j);
     }
 }
 
@@ -155,7 +155,7 @@ static int on_part(void *user, const multipart_part *head, api_error *e)
     return *j->name ? 0 : api_error_bad(e, "file", "file: the form must have a file with a name");
 }
 
-static int on_data(void *user, const char *bytes, size_t n, api_error *e)
+static int files_upload_on_data(void *user, const char *bytes, size_t n, api_error *e)
 {
     upload_job *j = user;
     size_t has = strlen(j->purpose), room = PURPOSE_MAX - has;
@@ -168,9 +168,9 @@ static void on_body(void *work, const uint8_t *bytes, size_t n)
     upload_job *j = work;
     api_error e;
     if (multipart_push(&j->form, (const char *)bytes, n, &e) != 0)
-        refuse(j, &e);
+        files_upload_refuse(j, &e);
     else
-        go_on(j);
+        files_upload_go_on(j);
 }
 
 static void on_body_end(void *work, int status, const char *why)
@@ -181,12 +181,12 @@ static void on_body_end(void *work, int status, const char *why)
     if (rc == 0 && !j->has_file)
         rc = api_error_bad(&e, "file", "file: the form must have a file with a name");
     if (rc != 0) {
-        refuse(j, &e);
+        files_upload_refuse(j, &e);
         return;
     }
     j->ended = true;
     j->created = request_date_s(j->rq);
-    go_on(j);
+    files_upload_go_on(j);
 }
 
 void files_upload(gateway_request *rq)
@@ -194,7 +194,7 @@ void files_upload(gateway_request *rq)
     const char *type = request_header(rq, "content-type");
     api_error e = {0};
     upload_job *j = calloc(1, sizeof *j);
-    multipart_events ev = {.user = j, .part = on_part, .data = on_data};
+    multipart_events ev = {.user = j, .part = on_part, .data = files_upload_on_data};
     int rc = j ? 0 : api_error_nomem(&e);
     if (rc == 0 && !multipart_is_form(type))
         rc = api_error_bad(&e, "file", "send the file in a form (multipart/form-data) as \"file\"");
@@ -209,6 +209,6 @@ void files_upload(gateway_request *rq)
     request_owner(rq, j->owner);
     j->spool = -1;
     strcpy(j->purpose, "assistants");
-    request_watch(rq, on_gone, j);
+    request_watch(rq, files_upload_on_gone, j);
     request_on_body(rq, on_body, on_body_end);
 }

@@ -415,7 +415,7 @@ static double threshold_of(const search_job *j)
     return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-static void answer(search_job *j, const find_result *r)
+static void vector_stores_answer(search_job *j, const find_result *r)
 {
     gateway_request *rq = j->rq;
     buf out = {0};
@@ -438,5 +438,5 @@ static void answer(search_job *j, const find_result *r)
 void vector_stores_search(gateway_request *rq)
 {
     static const search_keys KEYS = {.text = "query", .k = "max_num_results", .k_default = 10};
-    collections_start_search(rq, &KEYS, answer);
+    collections_start_search(rq, &KEYS, vector_stores_answer);
 }

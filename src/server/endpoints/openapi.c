@@ -27,7 +27,7 @@ static void put_key(buf *out, const char *key)
     buf_putc(out, ':');
 }
 
-static void put_text(buf *out, const char *key, const char *text)
+static void openapi_put_text(buf *out, const char *key, const char *text)
 {
     put_key(out, key);
     json_put_string(out, text, strlen(text));
@@ -114,7 +114,7 @@ static void put_query_parameters(description *d, const endpoint *at)
     {
         open_item(d->out, '[');
         buf_putc(d->out, '{');
-        put_text(d->out, "name", name);
+        openapi_put_text(d->out, "name", name);
         buf_printf(d->out, ",\"in\":\"query\",\"required\":%s,\"schema\":",
                    has_text(required, name) ? "true" : "false");
         json_put(d->out, v);
@@ -210,7 +210,7 @@ static void put_media_types(description *d, const char *types)
     }
 }
 
-static void put_answer(description *d, const endpoint *at)
+static void openapi_put_answer(description *d, const endpoint *at)
 {
     if (at->takes & ENDPOINT_TUNNEL) {
         buf_puts(d->out, "\"101\":{\"description\":\"The connection is a WebSocket now\"}");
@@ -285,7 +285,7 @@ static void put_responses(description *d, const endpoint *at)
                        : at->takes & ENDPOINT_LLAMA                    ? "LlamaError"
                                                                        : "Error";
     buf_puts(d->out, ",\"responses\":{");
-    put_answer(d, at);
+    openapi_put_answer(d, at);
     for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
         if (ERRORS[i].comes || answers_too(d, at, ERRORS[i].status))
             buf_printf(d->out, ",\"%d\":{\"$ref\":\"#/components/responses/%s\"}", ERRORS[i].status, form);
@@ -308,7 +308,7 @@ static void put_operation(description *d, const endpoint *at)
     buf_printf(d->out, "\"%s\":{", strcmp(at->method, "GET") == 0 ? "get" : is_post(at) ? "post" : "delete");
     put_operation_id(d, at);
     buf_putc(d->out, ',');
-    put_text(d->out, "summary", at->summary);
+    openapi_put_text(d->out, "summary", at->summary);
     buf_puts(d->out, ",\"tags\":[");
     json_put_string(d->out, at->tag, strlen(at->tag));
     buf_putc(d->out, ']');
@@ -380,7 +380,7 @@ int openapi_put(buf *out, const endpoint_table *t, bool keyed, const char **ret_
 /* ---- GET /openapi.json --------------------------------------------------------------------------- */
 
 /* Whether keys are asked for may change when the configuration is read again. */
-static int make(gateway *g, bool keyed, shoal_err *err)
+static int openapi_make(gateway *g, bool keyed, shoal_err *err)
 {
     char digest[65];
     sha256_digest d;
@@ -404,7 +404,7 @@ void openapi_handle(gateway_request *rq)
     shoal_err err;
     api_error e = {0};
     char weak[48];
-    if (make(g, rq->config->n_api_keys > 0, &err) != 0) {
+    if (openapi_make(g, rq->config->n_api_keys > 0, &err) != 0) {
         api_error_set(&e, 500, "server_error", NULL, NULL, "%s", err.message);
         request_error(rq, &e);
         return;

@@ -36,7 +36,8 @@ static int take_points(calibration *c, const json_t *list, const char *what, sho
     return 0;
 }
 
-static int take_text(const json_t *o, const char *key, char ret[65], const char *what, shoal_err *err)
+static int calibration_take_text(const json_t *o, const char *key, char ret[65], const char *what,
+                                 shoal_err *err)
 {
     const char *s = "";
     int rc = json_get_str(o, key, &s, err);
@@ -52,8 +53,8 @@ int calibration_parse(calibration *ret, const char *text, size_t len, const char
     *ret = (calibration){0};
     int rc = json_parse(&o, text, len, what, err);
     if (rc == 0 && !json_is_object(o)) rc = wrong(err, what, "it is no object");
-    if (rc == 0) rc = take_text(o, "model", ret->model, what, err);
-    if (rc == 0) rc = take_text(o, "digest", ret->digest, what, err);
+    if (rc == 0) rc = calibration_take_text(o, "model", ret->model, what, err);
+    if (rc == 0) rc = calibration_take_text(o, "digest", ret->digest, what, err);
     if (rc == 0) rc = json_get_num(o, "min_confidence", 0, 1, &ret->min_confidence, err);
     if (rc == 0) rc = json_get_int(o, "n", 0, INT32_MAX, &n, err);
     if (rc == 0) rc = json_get_num(o, "mean", 0, 1, &ret->mean, err);

@@ -125,7 +125,7 @@ static void majority_calls_fail(majority_call *c)
     majority_calls_finish(c, &none);
 }
 
-static void answer(majority_call *c)
+static void majority_calls_answer(majority_call *c)
 {
     majority_reply replies[VOTE_MEMBERS_MAX];
     ProtobufCMessage *owned[VOTE_MEMBERS_MAX];
@@ -165,7 +165,7 @@ static void majority_calls_on_end(const call_events *ev, const call_result *r)
     }
     for (size_t i = 0; i < c->rule->n_members; i++)
         if (c->members[i].inner) return;
-    answer(c);
+    majority_calls_answer(c);
 }
 
 static void majority_calls_on_timer(void *arg)
@@ -173,7 +173,7 @@ static void majority_calls_on_timer(void *arg)
     majority_call *c = arg;
     for (size_t i = 0; i < c->rule->n_members; i++) {
         if (!response_buffer_is_whole(&c->members[i].answer)) continue;
-        answer(c);
+        majority_calls_answer(c);
         return;
     }
 }

@@ -208,7 +208,7 @@ static void pump(refine_call *c)
         finish_side(s, s == &c->fast ? "fast" : "better");
 }
 
-static void choose(side *s)
+static void refine_calls_choose(side *s)
 {
     refine_call *c = s->c;
     c->told = s;
@@ -246,7 +246,7 @@ static void refine_on_event(const call_events *ev, const ProtobufCMessage *m)
     }
     response_buffer_note(&s->kept, c->base.o, m);
     if (c->told || !s->spoke) return;
-    if (!fast || c->waited) choose(s);
+    if (!fast || c->waited) refine_calls_choose(s);
 }
 
 static void refine_on_end(const call_events *ev, const call_result *r)
@@ -269,7 +269,7 @@ static void refine_on_end(const call_events *ev, const call_result *r)
     }
     if (!well && !heard && !c->told) {
         if (s == &c->better) snprintf(c->why, sizeof c->why, "%s", r->message);
-        if (o->spoke || !o->inner) choose(o);
+        if (o->spoke || !o->inner) refine_calls_choose(o);
         c->waited = true; /* else whoever is left is told when it speaks */
         return;
     }
@@ -278,7 +278,7 @@ static void refine_on_end(const call_events *ev, const call_result *r)
         return;
     }
     if (!c->told && well && (s == &c->better || c->waited)) {
-        choose(s);
+        refine_calls_choose(s);
         return;
     }
     if (c->refines && c->told == &c->fast)
@@ -316,7 +316,7 @@ static void refine_on_timer(void *arg)
         return;
     }
     c->waited = true;
-    if (c->fast.spoke) choose(&c->fast);
+    if (c->fast.spoke) refine_calls_choose(&c->fast);
 }
 
 static void refine_pause(model_call *call, bool paused)

@@ -210,8 +210,8 @@ static shared *shared_new(rerank_calls *b, const rerank_rule *rule, call_order *
 }
 
 /* The run for a choice of this request, begun if need be. NULL: out of memory. */
-static shared *join(rerank_calls *b, const rerank_rule *rule, call_order *o, const call_terms *t,
-                    size_t *ret_choice)
+static shared *rerank_calls_join(rerank_calls *b, const rerank_rule *rule, call_order *o, const call_terms *t,
+                                 size_t *ret_choice)
 {
     Shoal__V1__GenerateRequest *req = (Shoal__V1__GenerateRequest *)call_order_request(o);
     buf key = {0};
@@ -238,7 +238,7 @@ static model_call *rerank_calls_start(calls *base, call_order *o, const call_ter
     rerank_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->timer = b->base.env->timer_new(b->base.env->user, rerank_calls_on_timer, c);
-    c->s = c->timer ? join(b, rule, o, t, &c->choice) : NULL;
+    c->s = c->timer ? rerank_calls_join(b, rule, o, t, &c->choice) : NULL;
     if (!c->s) {
         b->base.env->timer_free(c->timer);
         free(c);

@@ -53,7 +53,7 @@ uint64_t rerank_run_left_ms(const rerank_run *r)
     return left > MARGIN_MS ? left - MARGIN_MS : 0;
 }
 
-static void watch(rerank_run *r, uint64_t ms)
+static void rerank_run_watch(rerank_run *r, uint64_t ms)
 {
     if (r->o->deadline_ns) r->b->base.env->timer_start(r->timer, ms);
 }
@@ -179,7 +179,7 @@ static model_call *ask_relevance(rerank_run *r)
     return start_scorer(r, CALL_CLASSIFY, &req.base);
 }
 
-static char *text_of(const buf *b)
+static char *rerank_run_text_of(const buf *b)
 {
     return b->len ? b->data : (char *)(uintptr_t) "";
 }
@@ -192,14 +192,14 @@ static Shoal__V1__Reply *reply_of(const rerank_reader *from, arena *a)
     list = arena_alloc(a, (from->n_tools + 1) * sizeof *list);
     if (!reply || !calls || !list) return NULL;
     *reply = (Shoal__V1__Reply)SHOAL__V1__REPLY__INIT;
-    reply->text = text_of(&from->text);
+    reply->text = rerank_run_text_of(&from->text);
     reply->calls = list;
     for (; reply->n_calls < from->n_tools; reply->n_calls++) {
         Shoal__V1__ToolCallDelta *c = list[reply->n_calls] = &calls[reply->n_calls];
         *c = (Shoal__V1__ToolCallDelta)SHOAL__V1__TOOL_CALL_DELTA__INIT;
         c->index = (uint32_t)reply->n_calls;
-        c->name = text_of(&from->tools[reply->n_calls].name);
-        c->arguments = text_of(&from->tools[reply->n_calls].arguments);
+        c->name = rerank_run_text_of(&from->tools[reply->n_calls].name);
+        c->arguments = rerank_run_text_of(&from->tools[reply->n_calls].arguments);
     }
     return reply;
 }
@@ -295,7 +295,7 @@ static void weigh_by_model(rerank_run *r)
         decide_unweighed(r, "out of memory");
         return;
     }
-    watch(r, left_ms);
+    rerank_run_watch(r, left_ms);
 }
 
 static bool rerank_run_is_whole(candidate *k)
@@ -494,7 +494,7 @@ static bool rerank_run_ask_next(rerank_run *r)
         if (!rerank_run_ask(&r->c[i], j)) return false;
         r->n_asked++;
     }
-    if (first == 0) watch(r, gather_ms(r));
+    if (first == 0) rerank_run_watch(r, gather_ms(r));
     return true;
 }
 

@@ -269,7 +269,7 @@ static bool escalate(verify_call *c)
 }
 
 /* No step is left. */
-static void give_up(verify_call *c)
+static void verify_calls_give_up(verify_call *c)
 {
     char text[256];
     if (!c->any) {
@@ -294,7 +294,7 @@ static void next_step(verify_call *c)
         verify_step s = c->rule->steps[c->step++];
         if (s == VERIFY_REPAIR ? repair(c) : escalate(c)) return;
     }
-    give_up(c);
+    verify_calls_give_up(c);
 }
 
 /* ---- checking ------------------------------------------------------------------------------------ */

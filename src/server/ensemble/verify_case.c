@@ -199,7 +199,7 @@ static void read_tools(reader *r, verify_case *ret, const Shoal__V1__GenerateReq
 
 /* ---- all of it ----------------------------------------------------------------------------------- */
 
-static void *copy(reader *r, const void *list, size_t n, size_t size)
+static void *verify_case_copy(reader *r, const void *list, size_t n, size_t size)
 {
     void *to = arena_alloc(r->a, n * size + 1);
     r->nomem |= !to;
@@ -222,9 +222,9 @@ int verify_case_read(verify_case *ret, const Shoal__V1__GenerateRequest *q, aren
     ret->context = verify_case_keep(r, r->context.len ? r->context.data : "", r->context.len);
     ret->known = verify_case_keep(r, r->known.len ? r->known.data : "", r->known.len);
     ret->n_devices = r->n_devices;
-    ret->devices = copy(r, r->list, r->n_devices, sizeof *r->list);
+    ret->devices = verify_case_copy(r, r->list, r->n_devices, sizeof *r->list);
     ret->n_made = r->n_made;
-    ret->made = copy(r, r->made, r->n_made, sizeof *r->made);
+    ret->made = verify_case_copy(r, r->made, r->n_made, sizeof *r->made);
     ret->formed = q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT ||
                   q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA ||
                   q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;

@@ -140,7 +140,7 @@ static int verify_json_check_schema(const json_t *s, const char *what, shoal_err
 }
 
 /* Takes root. */
-static int make(verify_schema **ret, json_t *root, const char *what, shoal_err *err)
+static int verify_json_make(verify_schema **ret, json_t *root, const char *what, shoal_err *err)
 {
     int rc = verify_json_check_schema(root, what, err);
     verify_schema *s = rc == 0 ? malloc(sizeof *s) : NULL;
@@ -158,14 +158,14 @@ int verify_schema_parse(verify_schema **ret, const char *text, size_t len, const
 {
     json_t *root = NULL;
     int rc = json_parse(&root, text, len, what, err);
-    return rc ? rc : make(ret, root, what, err);
+    return rc ? rc : verify_json_make(ret, root, what, err);
 }
 
 int verify_schema_load(verify_schema **ret, const char *path, shoal_err *err)
 {
     json_t *root = NULL;
     int rc = json_parse_file(&root, path, VERIFY_SCHEMA_BYTES_MAX, err);
-    return rc ? rc : make(ret, root, path, err);
+    return rc ? rc : verify_json_make(ret, root, path, err);
 }
 
 void verify_schema_free(verify_schema *s)

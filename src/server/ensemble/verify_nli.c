@@ -40,7 +40,7 @@ typedef struct texts {
     bool cut, nomem;
 } texts;
 
-static void add(texts *t, size_t max, const char *s, size_t n, arena *mem)
+static void verify_nli_add(texts *t, size_t max, const char *s, size_t n, arena *mem)
 {
     while (n && isspace((unsigned char)*s)) s++, n--;
     while (n && isspace((unsigned char)s[n - 1])) n--;
@@ -60,7 +60,7 @@ static void cut_up(texts *t, size_t max, const char *s, size_t bytes, arena *mem
     while (*s && !t->cut && !t->nomem) {
         size_t n = sentence_len(s), next;
         while (s[n] && (next = sentence_len(s + n)) && n + next <= bytes) n += next;
-        add(t, max, s, n, mem);
+        verify_nli_add(t, max, s, n, mem);
         s += n;
     }
 }

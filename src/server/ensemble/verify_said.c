@@ -41,7 +41,7 @@ static const char *verify_said_keep(const buf *b, bool *ret_nomem, arena *mem)
     return s ? s : "";
 }
 
-static int give(verify_answer *ret, const said *s, const char *given, arena *mem)
+static int verify_said_give(verify_answer *ret, const said *s, const char *given, arena *mem)
 {
     bool nomem = false;
     size_t n = s->n_calls + s->more;
@@ -75,7 +75,7 @@ int verify_said_read(verify_answer *ret, bool *ret_plain, const response_buffer 
             rc = SHOAL_ENOMEM;
         if (ev) response_buffer_free(&ev->base);
     }
-    if (rc == 0) rc = give(ret, s, k->given, mem);
+    if (rc == 0) rc = verify_said_give(ret, s, k->given, mem);
     *ret_plain = s->plain;
     buf_done(&s->text);
     for (size_t i = 0; i < VERIFY_CALLS_MAX; i++) {

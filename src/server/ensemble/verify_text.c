@@ -57,7 +57,7 @@ int verify_numbers(const char *text, const char *const *known, size_t n, bool *r
 
 /* ---- patterns ------------------------------------------------------------------------------------ */
 
-static bool put_answer(buf *out, const verify_answer *a)
+static bool verify_text_put_answer(buf *out, const verify_answer *a)
 {
     buf_puts(out, a->text);
     for (size_t i = 0; i < a->n_calls; i++)
@@ -80,7 +80,7 @@ static verify_why verify_text_judge(const verify_check *c, const buf *text)
 int verify_pattern(verify_why *ret, const verify_check *c, const verify_answer *a)
 {
     buf text = {0};
-    int rc = put_answer(&text, a) ? 0 : SHOAL_ENOMEM;
+    int rc = verify_text_put_answer(&text, a) ? 0 : SHOAL_ENOMEM;
     if (rc == 0) *ret = verify_text_judge(c, &text);
     buf_done(&text);
     return rc;

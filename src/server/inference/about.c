@@ -40,7 +40,7 @@ static void take_prompts(routed_about *a, const gen_spec *s)
     }
 }
 
-static const char *text_of(const json_t *root, const char *key)
+static const char *about_text_of(const json_t *root, const char *key)
 {
     const char *s = json_string_value(json_object_get(root, key));
     return s && *s ? s : NULL;
@@ -50,8 +50,8 @@ void about_generation(routed_about *ret, const gen_spec *s, const char *task)
 {
     *ret = (routed_about){.text = "",
                           .wants = wants_of(s),
-                          .session = text_of(s->root, "session"),
-                          .user = text_of(s->root, "user"),
+                          .session = about_text_of(s->root, "session"),
+                          .user = about_text_of(s->root, "user"),
                           .does = task,
                           .task = CALL_GENERATE,
                           .streams = s->stream,
@@ -68,8 +68,8 @@ void about_encoding(routed_about *ret, const encode_spec *s)
 {
     const task_endpoint *at = &TASK_ENDPOINTS[s->kind];
     *ret = (routed_about){.text = "",
-                          .user = text_of(s->root, "user"),
-                          .session = text_of(s->root, "session"),
+                          .user = about_text_of(s->root, "user"),
+                          .session = about_text_of(s->root, "session"),
                           .does = at->does,
                           .task = at->call,
                           .n_bytes = s->bytes.len};

@@ -86,7 +86,7 @@ int conversation_split(conversation *k, const json_t *messages, api_error *e)
     return api_error_bad(e, "messages", "\"messages\" must have a message that is not the system's");
 }
 
-static int read_all(conversation *k, const session_job *j, shoal_err *err)
+static int conversation_read_all(conversation *k, const session_job *j, shoal_err *err)
 {
     const char *at = j->text.data;
     int rc = (k->history = json_array()) ? 0 : err_nomem(err);
@@ -103,7 +103,7 @@ static int read_all(conversation *k, const session_job *j, shoal_err *err)
     return rc;
 }
 
-static void job_free(session_job *j)
+static void conversation_job_free(session_job *j)
 {
     session_job_done(j);
     free(j);
@@ -114,23 +114,23 @@ static void on_loaded(session_job *j)
     conversation *k = j->user;
     api_error e;
     if (!k) { /* the client has left */
-        job_free(j);
+        conversation_job_free(j);
         return;
     }
     k->job = NULL;
-    if (j->rc == 0) j->rc = read_all(k, j, &j->err);
+    if (j->rc == 0) j->rc = conversation_read_all(k, j, &j->err);
     while (j->rc == 0 && json_array_size(k->history) > HISTORY_MAX && conversation_shorten(k)) continue;
     int status = j->rc == 0 ? 0 : conversation_error(&e, j);
     if (j->rc == 0 && k->response && k->loads && j->n_turns == 0)
         status = api_error_set(&e, 400, "invalid_request_error", "previous_response_not_found",
                                "previous_response_id", "there is no response %.80s (any more)",
                                k->response->previous);
-    job_free(j);
+    conversation_job_free(j);
     k->loaded(k, status ? &e : NULL);
 }
 
-static session_job *job_new(conversation *k, session_job_what what, const session_id *id,
-                            void (*done)(session_job *))
+static session_job *conversation_job_new(conversation *k, session_job_what what, const session_id *id,
+                                         void (*done)(session_job *))
 {
     session_job *j = calloc(1, sizeof *j);
     if (j) *j = (session_job){.what = what, .id = *id, .done = done, .user = k};
@@ -140,7 +140,7 @@ static session_job *job_new(conversation *k, session_job_what what, const sessio
 void conversation_load(conversation *k)
 {
     api_error e;
-    k->job = k->loads ? job_new(k, SESSION_LOAD, &k->id, on_loaded) : NULL;
+    k->job = k->loads ? conversation_job_new(k, SESSION_LOAD, &k->id, on_loaded) : NULL;
     if (!k->loads && (k->history = json_array())) {
         k->loaded(k, NULL);
     } else if (!k->job) {
@@ -246,7 +246,7 @@ static void on_kept(session_job *j)
     api_error e;
     int status = j->rc == 0 ? 0 : conversation_error(&e, j);
     if (k) k->job = NULL;
-    job_free(j);
+    conversation_job_free(j);
     if (k) k->done(k->user, status ? &e : NULL);
 }
 
@@ -265,7 +265,7 @@ static void put_bounded(conversation *k, buf *out, const gen_answer *a, const an
 }
 
 /* Half of the last prompt is what whole pages hold of it at least. */
-static void count(const conversation *k, const gen_answer *a)
+static void conversation_count(const conversation *k, const gen_answer *a)
 {
     metrics *m = k->rq->metrics;
     const char *model = k->rq->model;
@@ -285,10 +285,10 @@ void conversation_keep(conversation *k, const gen_answer *a, const answer_form *
 {
     char name[RESPONSE_ID_BYTES];
     api_error e;
-    count(k, a);
+    conversation_count(k, a);
     response_id(f, name);
     session_id id = k->response ? conversation_id(k->rq, "response", name) : k->id;
-    k->job = job_new(k, SESSION_APPEND, &id, on_kept);
+    k->job = conversation_job_new(k, SESSION_APPEND, &id, on_kept);
     if (!k->job) {
         api_error_nomem(&e);
         k->done(k->user, &e);

@@ -13,7 +13,7 @@ typedef struct detect_job { /* dies with the request */
     model_call *call;
 } detect_job;
 
-static void job_free(void *job)
+static void detect_job_free(void *job)
 {
     calls_cancel(((detect_job *)job)->call);
     free(job);
@@ -22,11 +22,11 @@ static void job_free(void *job)
 static void answer_cached(void *job, const char *packed, size_t len)
 {
     gateway_request *rq = ((detect_job *)job)->shared.rq;
-    job_free(job);
+    detect_job_free(job);
     request_json(rq, 200, &(buf){.data = (char *)packed, .len = len});
 }
 
-static void put_answer(buf *out, const Shoal__V1__DetectSpeechReply *r)
+static void detect_put_answer(buf *out, const Shoal__V1__DetectSpeechReply *r)
 {
     buf_printf(out, "{\"object\":\"vad\",\"duration\":%.3f,\"segments\":[", r->duration_ms / 1000);
     for (size_t i = 0; i < r->n_segments; i++)
@@ -41,7 +41,7 @@ static void put_answer(buf *out, const Shoal__V1__DetectSpeechReply *r)
     buf_puts(out, r->n_probabilities ? "]}" : "}");
 }
 
-static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSpeechReply *reply)
+static void detect_on_reply(void *user, const call_result *r, const Shoal__V1__DetectSpeechReply *reply)
 {
     detect_job *j = user;
     gateway_request *rq = j->shared.rq;
@@ -56,9 +56,9 @@ static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSp
     }
     request_note_time(rq, REQUEST_TOTAL, r->ms);
     buf body = {0};
-    put_answer(&body, reply);
+    detect_put_answer(&body, reply);
     shared_end end = shared_detach(&j->shared);
-    job_free(j);
+    detect_job_free(j);
     request_json(rq, 200, &body);
     shared_publish(&end, &body);
     buf_done(&body);
@@ -68,11 +68,11 @@ static void start_call(void *job)
 {
     detect_job *j = job;
     call_context ctx = request_context(j->shared.rq, "endpoint");
-    j->call = calls_detect(j->shared.rq->calls, j->model, &j->spec.request, &ctx, on_reply, j);
+    j->call = calls_detect(j->shared.rq->calls, j->model, &j->spec.request, &ctx, detect_on_reply, j);
     if (!j->call) shared_fail_nomem(&j->shared);
 }
 
-static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
+static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = detect_job_free};
 
 void detect_handle(gateway_request *rq)
 {

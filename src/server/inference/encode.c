@@ -20,7 +20,7 @@ typedef struct encode_job { /* dies with the request */
     model_call *call;
 } encode_job;
 
-static void job_free(void *job)
+static void encode_job_free(void *job)
 {
     encode_job *j = job;
     calls_cancel(j->call);
@@ -31,7 +31,7 @@ static void job_free(void *job)
 static void answer_cached(void *job, const char *packed, size_t len)
 {
     gateway_request *rq = ((encode_job *)job)->shared.rq;
-    job_free(job);
+    encode_job_free(job);
     request_json(rq, 200, &(buf){.data = (char *)packed, .len = len});
 }
 
@@ -40,7 +40,7 @@ static void job_answer(encode_job *j, const buf *body)
 {
     gateway_request *rq = j->shared.rq;
     shared_end end = shared_detach(&j->shared);
-    job_free(j);
+    encode_job_free(j);
     request_json(rq, 200, body);
     shared_publish(&end, body);
 }
@@ -124,7 +124,7 @@ static void note_confidence(encode_job *j, const ProtobufCMessage *reply)
             degraded_trust(&j->shared.rq->degraded, (double)c->results[i]->labels[0]->score);
 }
 
-static void on_reply(void *user, const call_result *r, const ProtobufCMessage *reply)
+static void encode_on_reply(void *user, const call_result *r, const ProtobufCMessage *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply) || !has_dimensions(j, reply)) return;
@@ -151,15 +151,15 @@ static void start_call(void *job)
         task_request_file(&req, at->call, file);
     if (s->kind == ASK_EMBED) req.embed.truncate_tokens = s->truncate_tokens;
     if (s->kind == ASK_FILL_MASK) req.fill_mask.top_k = (uint32_t)s->top_k;
-    j->call = calls_unary(rq->calls, at->call, rq->model, &req.base, &ctx, on_reply, j);
+    j->call = calls_unary(rq->calls, at->call, rq->model, &req.base, &ctx, encode_on_reply, j);
     if (!j->call) shared_fail_nomem(&j->shared);
 }
 
 /* ---- a model's answer ----------------------------------------------------------------------------- */
 
-static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
+static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = encode_job_free};
 
-static int parse(encode_spec *ret, task_endpoint_id kind, const gateway_request *rq, api_error *e)
+static int parse_encode(encode_spec *ret, task_endpoint_id kind, const gateway_request *rq, api_error *e)
 {
     size_t len;
     const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
@@ -169,7 +169,7 @@ static int parse(encode_spec *ret, task_endpoint_id kind, const gateway_request 
 }
 
 /* Takes spec, of which it is known by now which model answers. */
-static void answer(gateway_request *rq, encode_spec *spec)
+static void encode_answer(gateway_request *rq, encode_spec *spec)
 {
     api_error e;
     const Shoal__V1__ModelInfo *info = NULL;
@@ -214,7 +214,7 @@ static void on_routed(void *work, const char *model, const api_error *e)
     free(work);
     if (model) {
         w.spec.model = model;
-        answer(w.rq, &w.spec);
+        encode_answer(w.rq, &w.spec);
         return;
     }
     encode_spec_done(&w.spec);
@@ -271,7 +271,7 @@ static void handle(gateway_request *rq, task_endpoint_id kind)
 {
     api_error e;
     encode_spec spec = {0};
-    int rc = parse(&spec, kind, rq, &e);
+    int rc = parse_encode(&spec, kind, rq, &e);
     if (rc == 0) spec.model = model_resolve_alias(rq, spec.model);
     if (rc == 0 && kind == ASK_MODERATE) rc = find_moderator(rq, &spec, &e);
     if (rc != 0) {
@@ -283,7 +283,7 @@ static void handle(gateway_request *rq, task_endpoint_id kind)
     if (route)
         start_route(rq, route, &spec);
     else
-        answer(rq, &spec);
+        encode_answer(rq, &spec);
 }
 
 #define ENCODE_HANDLER(handler, kind) \

@@ -48,7 +48,7 @@ struct gen_job {
     buf out;    /* events of one write; its memory is used redispatch */
 };
 
-static void job_free(void *job)
+static void generate_job_free(void *job)
 {
     gen_job *j = job;
     for (size_t k = 0; k < j->n_branches; k++) calls_cancel(j->branches[k].call);
@@ -73,19 +73,19 @@ static void pause_calls(gen_job *j, bool paused)
     for (size_t k = 0; k < j->n_branches; k++) calls_pause(j->branches[k].call, paused);
 }
 
-static void go_on(void *job)
+static void generate_go_on(void *job)
 {
     pause_calls(job, false);
 }
 
-static void flush(gen_job *j)
+static void generate_flush(gen_job *j)
 {
     gateway_request *rq = j->shared.rq;
     request_stream_write(rq, &j->out);
     buf_clear(&j->out);
     if (j->rests || !request_stream_is_full(rq)) return;
     pause_calls(j, true);
-    request_on_room(rq, go_on);
+    request_on_room(rq, generate_go_on);
 }
 
 /* True: an event found no memory, so the answer ends in an error, and `j` is freed. */
@@ -112,8 +112,8 @@ static void job_reply(gen_job *j)
         begin_stream(j);
         answer_put_end(&j->out, &j->form, &j->answer);
         if (lacks_memory(j)) return;
-        flush(j);
-        job_free(j);
+        generate_flush(j);
+        generate_job_free(j);
         request_stream_end(rq);
         return;
     }
@@ -121,7 +121,7 @@ static void job_reply(gen_job *j)
     answer_put(&j->out, &j->form, &j->answer);
     buf body = j->out;
     j->out = (buf){0};
-    job_free(j);
+    generate_job_free(j);
     request_json(rq, 200, &body);
     buf_done(&body);
 }
@@ -308,7 +308,7 @@ static void on_refined(gen_job *j, gen_branch *br, const Shoal__V1__Refined *r)
     answer_put_refined(&j->out, &j->form, &j->answer, br->k, r);
 }
 
-static void on_event(const call_events *events, const ProtobufCMessage *m)
+static void generate_on_event(const call_events *events, const ProtobufCMessage *m)
 {
     gen_branch *br = events->user;
     gen_job *j = br->job;
@@ -318,7 +318,7 @@ static void on_event(const call_events *events, const ProtobufCMessage *m)
     if (ev->delta && !on_delta(j, br, ev->delta)) return;
     if (ev->refined) on_refined(j, br, ev->refined);
     if (ev->done && !on_done(j, br, ev->done)) return;
-    if (!lacks_memory(j) && j->out.len) flush(j);
+    if (!lacks_memory(j) && j->out.len) generate_flush(j);
 }
 
 /* The choice begins anew at a replica that gives other bits; of a stream nothing has been sent but its role. */
@@ -342,14 +342,14 @@ static bool begin_shorter(gen_job *j)
     if (!k || rq->streaming || !conversation_shorten(k)) return false;
     shared_end end = shared_detach(&j->shared);
     j->conversation = NULL;
-    job_free(j);
+    generate_job_free(j);
     request_watch(rq, NULL, NULL);
     generate_conversation(k);
     shared_leave(&end);
     return true;
 }
 
-static void on_end(const call_events *events, const call_result *r)
+static void generate_on_end(const call_events *events, const call_result *r)
 {
     gen_branch *br = events->user;
     gen_job *j = br->job;
@@ -385,8 +385,8 @@ static model_call *start_call(gen_job *j, gen_branch *br)
     gateway_request *rq = j->shared.rq;
     call_context ctx = request_context(rq, "endpoint");
     call_events ev = {.user = br,
-                      .event = on_event,
-                      .end = on_end,
+                      .event = generate_on_event,
+                      .end = generate_on_end,
                       .restarted = on_restarted,
                       .takes_back = !j->spec->stream};
     Shoal__V1__GenerateRequest req;
@@ -429,10 +429,10 @@ static void put_answer_text(buf *out, const char *packed, size_t len)
 }
 
 static const shared_ops OPS = {
-    .compute = start_calls, .answer = answer_cached, .free = job_free, .text = put_answer_text};
+    .compute = start_calls, .answer = answer_cached, .free = generate_job_free, .text = put_answer_text};
 
 /* Takes spec; NULL when out of memory (then spec is freed). */
-static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st, int64_t created)
+static gen_job *generate_job_new(gen_spec *spec, const char *digest, const stream *st, int64_t created)
 {
     gen_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -444,7 +444,7 @@ static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st, in
     j->branches = calloc(j->n_branches, sizeof *j->branches);
     if (!j->branches || answer_init(&j->answer, j->n_branches) != 0) {
         if (!j->branches) j->n_branches = 0;
-        job_free(j);
+        generate_job_free(j);
         return NULL;
     }
     answer_form_init(&j->form, spec, digest, created);
@@ -467,7 +467,7 @@ static int parse_summarize(gen_spec **ret, const char *body, size_t len, api_err
 static void answer_whole(gen_job *j)
 {
     gateway_request *rq = j->shared.rq;
-    job_free(j);
+    generate_job_free(j);
     request_stream_begin(rq);
     request_event(rq, &EVENT_FINAL);
     request_stream_end(rq);
@@ -525,7 +525,7 @@ static bool goes_on_with(const stream *st, const gateway_request *rq, const prov
 
 /* A rerank chooses among drawn candidates: what its first member's author prefers for single replies is no help. Of a
  * model that is not up yet the worker knows. */
-static void settle(const gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info)
+static void generate_settle(const gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info)
 {
     const config_ensemble *e = config_ensemble_find(rq->config, rq->model);
     bool reranks = e && e->kind == ENSEMBLE_RERANK;
@@ -533,12 +533,12 @@ static void settle(const gateway_request *rq, gen_spec *spec, const Shoal__V1__M
 }
 
 /* k may be NULL; both it and spec are taken. */
-static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info, const stream *st,
-                  const call_terms *terms, conversation *k)
+static void begin_generate(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info,
+                           const stream *st, const call_terms *terms, conversation *k)
 {
     api_error e;
-    settle(rq, spec, info);
-    gen_job *j = job_new(spec, info ? info->digest : NULL, st, request_date_s(rq));
+    generate_settle(rq, spec, info);
+    gen_job *j = generate_job_new(spec, info ? info->digest : NULL, st, request_date_s(rq));
     if (!j) {
         conversation_free(k);
         api_error_nomem(&e);
@@ -570,8 +570,8 @@ static bool begins_longer(const conversation *k, const api_error *e)
 }
 
 /* The name of a model that was not named lives in the registry: the answer keeps a copy. */
-static int choose(gateway_request *rq, gen_spec *spec, const char *task, const Shoal__V1__ModelInfo **ret,
-                  api_error *e)
+static int generate_choose(gateway_request *rq, gen_spec *spec, const char *task,
+                           const Shoal__V1__ModelInfo **ret, api_error *e)
 {
     bool named = spec->model != NULL;
     int rc = model_resolve(rq, task, &spec->model, ret, e);
@@ -580,14 +580,14 @@ static int choose(gateway_request *rq, gen_spec *spec, const char *task, const S
 }
 
 /* Takes spec, of which it is known by now which model answers, and k, which may be NULL. */
-static void answer(gateway_request *rq, gen_spec *spec, const char *task, conversation *k)
+static void generate_answer(gateway_request *rq, gen_spec *spec, const char *task, conversation *k)
 {
     api_error e = {0};
     const Shoal__V1__ModelInfo *info = NULL;
     stream st = {0};
     call_terms terms;
     bool plain = (!k || !k->response) && !spec->llama; /* the events of others have no ids */
-    if (choose(rq, spec, task, &info, &e) != 0 || (plain && stream_open(&st, rq, spec, &e) != 0) ||
+    if (generate_choose(rq, spec, task, &info, &e) != 0 || (plain && stream_open(&st, rq, spec, &e) != 0) ||
         stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
         if (begins_longer(k, &e) && conversation_shorten(k)) {
@@ -598,7 +598,7 @@ static void answer(gateway_request *rq, gen_spec *spec, const char *task, conver
         request_error(rq, &e);
         return;
     }
-    begin(rq, spec, info, &st, &terms, k);
+    begin_generate(rq, spec, info, &st, &terms, k);
 }
 
 /* ---- a route ------------------------------------------------------------------------------------- */
@@ -625,7 +625,7 @@ static void on_routed(void *work, const char *model, const api_error *e)
     if (model) {
         w.spec->model = model;
         if (w.k) snprintf(w.k->decided, sizeof w.k->decided, "%s", model);
-        answer(w.rq, w.spec, w.task, w.k);
+        generate_answer(w.rq, w.spec, w.task, w.k);
         return;
     }
     openai_spec_free(w.spec);
@@ -659,7 +659,7 @@ static void handle_spec(gateway_request *rq, gen_spec *spec, const char *task, c
     if (route)
         start_route(rq, route, spec, task, k);
     else
-        answer(rq, spec, task, k);
+        generate_answer(rq, spec, task, k);
 }
 
 void generate_spec(gateway_request *rq, gen_spec *spec)
@@ -692,7 +692,7 @@ static void handle_body(gateway_request *rq, const char *task,
         return;
     }
     spec->model = k->decided;
-    answer(rq, spec, task, k);
+    generate_answer(rq, spec, task, k);
 }
 
 static void handle(gateway_request *rq, const char *task,

@@ -27,7 +27,7 @@ typedef struct process_job { /* one POST /v1/process; dies with the request */
     char owner[REQUEST_OWNER_SIZE];
 } process_job;
 
-static void job_free(void *job)
+static void pipelines_job_free(void *job)
 {
     process_job *j = job;
     gateway_request *rq = j->shared.rq;
@@ -40,7 +40,7 @@ static void job_free(void *job)
 
 /* ---- a stream -------------------------------------------------------------------------------- */
 
-static void go_on(void *job)
+static void pipelines_go_on(void *job)
 {
     process_job *j = job;
     j->rests = false;
@@ -48,7 +48,7 @@ static void go_on(void *job)
 }
 
 /* What has no memory is told in the end: this is no place to end a run. */
-static void flush(process_job *j)
+static void pipelines_flush(process_job *j)
 {
     gateway_request *rq = j->shared.rq;
     if (j->out.failed) return;
@@ -58,21 +58,21 @@ static void flush(process_job *j)
     if (j->rests || !j->run || !request_stream_is_full(rq)) return;
     j->rests = true;
     process_run_pause(j->run, true);
-    request_on_room(rq, go_on);
+    request_on_room(rq, pipelines_go_on);
 }
 
 static void on_stage(void *user, const json_t *entry)
 {
     process_job *j = user;
     process_events_stage(&j->out, entry);
-    flush(j);
+    pipelines_flush(j);
 }
 
 static void on_text(void *user, const char *text, size_t n)
 {
     process_job *j = user;
     process_events_text(&j->out, text, n);
-    flush(j);
+    pipelines_flush(j);
 }
 
 static void stream_end(process_job *j, const char *body, size_t len)
@@ -83,8 +83,8 @@ static void stream_end(process_job *j, const char *body, size_t len)
         shared_fail_nomem(&j->shared);
         return;
     }
-    flush(j);
-    job_free(j);
+    pipelines_flush(j);
+    pipelines_job_free(j);
     request_stream_end(rq);
 }
 
@@ -101,7 +101,7 @@ static void job_answer(process_job *j, const char *body, size_t len)
     json_put_text(&b, "id", rq->id);
     buf_printf(&b, ",\"ms\":%.3f,", request_ms(rq));
     buf_append(&b, body + 1, len - 1); /* without its '{' */
-    job_free(j);
+    pipelines_job_free(j);
     request_json(rq, 200, &b);
     buf_done(&b);
 }
@@ -248,7 +248,7 @@ static void put_answer_text(buf *out, const char *packed, size_t len)
 }
 
 static const shared_ops OPS = {
-    .compute = start_run, .answer = answer_cached, .free = job_free, .text = put_answer_text};
+    .compute = start_run, .answer = answer_cached, .free = pipelines_job_free, .text = put_answer_text};
 
 /* A pipeline may act: one lamp is not all lamps. */
 static void make_near(const process_input *in, const provenance *by, semantic_ask *ret)
@@ -264,7 +264,7 @@ static void make_near(const process_input *in, const provenance *by, semantic_as
 }
 
 /* What a form brings stays in the request's body, which outlives the job. */
-static int parse(process_input *ret, const gateway_request *rq, api_error *e)
+static int pipelines_parse(process_input *ret, const gateway_request *rq, api_error *e)
 {
     size_t len;
     const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
@@ -287,7 +287,7 @@ void pipelines_process(gateway_request *rq)
 {
     api_error e;
     process_job *j = calloc(1, sizeof *j);
-    int rc = j ? parse(&j->in, rq, &e) : api_error_nomem(&e);
+    int rc = j ? pipelines_parse(&j->in, rq, &e) : api_error_nomem(&e);
     if (!rc && (rc = admission_may_use(rq, j->in.pipeline->name, &e))) process_input_done(&j->in);
     if (!rc) j->in.confirms = &rq->gateway->confirms;
     if (!rc) j->in.time = &rq->gateway->time;

@@ -15,7 +15,7 @@ typedef struct count_job {
     bool rendered; /* what is awaited are the tokens */
 } count_job;
 
-static void job_free(redispatch *a)
+static void response_count_job_free(redispatch *a)
 {
     count_job *j = (count_job *)a;
     response_spec_free(j->spec);
@@ -77,7 +77,7 @@ static void count_tokens(count_job *j, const json_t *ours)
         redispatch_ask(&j->redispatch, "POST", "/tokenize");
 }
 
-static void on_reply(redispatch *a, const redispatch_reply *r)
+static void response_count_on_reply(redispatch *a, const redispatch_reply *r)
 {
     count_job *j = (count_job *)a;
     buf out = {0};
@@ -93,17 +93,20 @@ static void on_reply(redispatch *a, const redispatch_reply *r)
     }
 }
 
-static void on_event(redispatch *a, const event *e) {}
+static void response_count_on_event(redispatch *a, const event *e) {}
 
-static void on_end(redispatch *a)
+static void response_count_on_end(redispatch *a)
 {
     redispatch_bad_answer(a, SHOAL_EPROTOCOL); /* no stream is asked for */
 }
 
-static const redispatch_ops OPS = {.reply = on_reply, .event = on_event, .end = on_end, .free = job_free};
+static const redispatch_ops OPS = {.reply = response_count_on_reply,
+                                   .event = response_count_on_event,
+                                   .end = response_count_on_end,
+                                   .free = response_count_job_free};
 
 /* A kept conversation and references to its items would have to be loaded first. */
-static int check(const response_spec *s, api_error *e)
+static int response_count_check(const response_spec *s, api_error *e)
 {
     if (s->previous)
         return api_error_bad(e, "previous_response_id",
@@ -120,7 +123,7 @@ void sessions_count(gateway_request *rq)
     api_error e = {0};
     count_job *j = calloc(1, sizeof *j);
     int rc = j ? response_spec_parse(&j->spec, body, len, &e) : api_error_nomem(&e);
-    if (rc == 0) rc = check(j->spec, &e);
+    if (rc == 0) rc = response_count_check(j->spec, &e);
     if (rc != 0) {
         if (j) response_spec_free(j->spec);
         free(j);

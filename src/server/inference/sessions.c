@@ -14,7 +14,7 @@
 
 #define NAME_MAX_BYTES 256
 
-static void fail(conversation *k, const api_error *e)
+static void sessions_fail(conversation *k, const api_error *e)
 {
     gateway_request *rq = k->rq;
     conversation_free(k);
@@ -23,7 +23,7 @@ static void fail(conversation *k, const api_error *e)
     request_error(rq, e);
 }
 
-static void on_gone(void *work)
+static void sessions_on_gone(void *work)
 {
     conversation_free(work);
 }
@@ -31,7 +31,7 @@ static void on_gone(void *work)
 static void on_loaded(conversation *k, const api_error *e)
 {
     if (e) {
-        fail(k, e);
+        sessions_fail(k, e);
         return;
     }
     request_on_deadline(k->rq, NULL);
@@ -45,14 +45,14 @@ static void on_late(void *work)
     api_error e;
     api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
                   "the deadline passed while the conversation was read");
-    fail(k, &e);
+    sessions_fail(k, &e);
 }
 
-static void begin(conversation *k)
+static void sessions_begin(conversation *k)
 {
     k->loaded = on_loaded;
     request_on_deadline(k->rq, on_late);
-    request_watch(k->rq, on_gone, k);
+    request_watch(k->rq, sessions_on_gone, k);
     if (k->added)
         conversation_load(k);
     else
@@ -112,12 +112,12 @@ static void chat(gateway_request *rq, json_t *root, const char *name)
     if (status == 0 && n && json_integer_value(n) != 1)
         status = api_error_bad(&e, "n", "a session goes on with one answer: \"n\" must be 1");
     if (status != 0) {
-        fail(k, &e);
+        sessions_fail(k, &e);
         return;
     }
     json_object_del(root, "messages");
     note_resumed(k);
-    begin(k);
+    sessions_begin(k);
 }
 
 /* Whether a body could name a session, without parsing it. */
@@ -199,12 +199,12 @@ static void respond(gateway_request *rq, response_spec *s)
                   : json_array();
     if (!k->head) {
         api_error_nomem(&e);
-        fail(k, &e);
+        sessions_fail(k, &e);
         return;
     }
     if (s->previous) k->id = conversation_id(rq, "response", s->previous);
     response_form_init(&k->form, s);
-    begin(k);
+    sessions_begin(k);
 }
 
 void sessions_respond(gateway_request *rq)

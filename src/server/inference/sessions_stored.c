@@ -29,7 +29,7 @@ static void free_job(stored_job *j)
     free(j);
 }
 
-static void on_gone(void *work)
+static void sessions_stored_on_gone(void *work)
 {
     stored_job *j = work;
     j->rq = NULL;
@@ -141,11 +141,11 @@ static void start_reading(gateway_request *rq, session_job_what what, bool respo
     j->lists_input = lists_input;
     j->job = (session_job){.what = what, .done = done};
     j->job.id = conversation_id(rq, response ? "response" : "session", j->name);
-    request_watch(rq, on_gone, j);
+    request_watch(rq, sessions_stored_on_gone, j);
     session_thread_submit(rq->gateway->session_thread, &j->job);
 }
 
-static void start(gateway_request *rq, session_job_what what, bool response)
+static void sessions_stored_start(gateway_request *rq, session_job_what what, bool response)
 {
     start_reading(rq, what, response, false);
 }
@@ -157,20 +157,20 @@ void sessions_response_input(gateway_request *rq)
 
 void sessions_get(gateway_request *rq)
 {
-    start(rq, SESSION_LOAD, false);
+    sessions_stored_start(rq, SESSION_LOAD, false);
 }
 
 void sessions_delete(gateway_request *rq)
 {
-    start(rq, SESSION_DROP, false);
+    sessions_stored_start(rq, SESSION_DROP, false);
 }
 
 void sessions_response(gateway_request *rq)
 {
-    start(rq, SESSION_LOAD, true);
+    sessions_stored_start(rq, SESSION_LOAD, true);
 }
 
 void sessions_forget(gateway_request *rq)
 {
-    start(rq, SESSION_DROP, true);
+    sessions_stored_start(rq, SESSION_DROP, true);
 }

@@ -40,14 +40,14 @@ static int zone_of(int64_t created)
     return localtime_r(&t, &tm) ? (int)(tm.tm_gmtoff / ZONE_S) : 0;
 }
 
-static void draw(stream_id *id, int64_t created)
+static void stream_draw(stream_id *id, int64_t created)
 {
     rng_draw(id->nonce, sizeof id->nonce);
     id->created = created;
     id->zone = zone_of(id->created);
 }
 
-static int check(const stream_id *given, const stream_id *ours, const gen_spec *spec, api_error *e)
+static int stream_check(const stream_id *given, const stream_id *ours, const gen_spec *spec, api_error *e)
 {
     bool same = memcmp(given->request, ours->request, sizeof ours->request) == 0 &&
                 given->n_choices == ours->n_choices;
@@ -63,7 +63,7 @@ static int take_given(stream *s, const char *text, const gen_spec *spec, api_err
     int rc = stream_id_parse(&given, text, strlen(text), &err);
     if (rc == SHOAL_ENOMEM) return api_error_nomem(e);
     if (rc != 0) return api_error_bad(e, "last-event-id", "Last-Event-ID: %s", err.message);
-    if ((rc = check(&given, &s->id, spec, e)) != 0) return rc;
+    if ((rc = stream_check(&given, &s->id, spec, e)) != 0) return rc;
     memcpy(s->had, given.marks, sizeof s->had);
     memcpy(s->id.marks, given.marks, sizeof s->id.marks); /* until a choice has come so far redispatch */
     memcpy(s->id.model, given.model, sizeof s->id.model);
@@ -76,7 +76,7 @@ static int take_given(stream *s, const char *text, const gen_spec *spec, api_err
 }
 
 /* A seed nobody asked for follows from the nonce, so that the id need not say it. */
-static void settle(const stream *s, gen_spec *spec)
+static void stream_settle(const stream *s, gen_spec *spec)
 {
     uint64_t r;
     memcpy(&r, s->id.nonce + sizeof s->id.nonce - sizeof r, sizeof r);
@@ -103,10 +103,10 @@ int stream_open(stream *ret, gateway_request *rq, gen_spec *spec, api_error *e)
     if (given && *given)
         rc = take_given(ret, given, spec, e);
     else
-        draw(&ret->id, request_date_s(rq));
+        stream_draw(&ret->id, request_date_s(rq));
     if (rc != 0) return rc;
     ret->named = true;
-    settle(ret, spec);
+    stream_settle(ret, spec);
     if (!ret->resumes) return 0;
     metrics_add(rq->metrics, METRIC_RESUMED, 1, rq->model, NULL, NULL);
     LOG(LOG_INFO, "gateway", "stream_resumed", LOG_S("model", rq->model), LOG_S("request_id", rq->id));

@@ -47,7 +47,7 @@ typedef struct transcribe_job { /* dies with the request */
     buf sent;             /* of a stream: all of them, for the cache */
 } transcribe_job;
 
-static void job_free(void *job)
+static void transcribe_job_free(void *job)
 {
     transcribe_job *j = job;
     sha256_digest none;
@@ -78,7 +78,7 @@ static void put_event(transcribe_job *j, const char *type, const char *field, co
     event_end(out);
 }
 
-static void flush(transcribe_job *j)
+static void transcribe_flush(transcribe_job *j)
 {
     gateway_request *rq = j->shared.rq;
     if (!rq->streaming) request_stream_begin(rq);
@@ -95,7 +95,7 @@ static void answer_bytes(transcribe_job *j, const buf *body)
     captions_format format = j->spec.format;
     bool stream = j->spec.stream;
     shared_end end = shared_detach(&j->shared);
-    job_free(j);
+    transcribe_job_free(j);
     if (!stream) {
         request_text(rq, 200, captions_type(format), body);
     } else {
@@ -131,7 +131,7 @@ static transcript transcript_of(transcribe_job *j)
                         .n_segments = n};
 }
 
-static bool is_blank(char c)
+static bool is_blank_transcribe(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -140,8 +140,8 @@ static void answer_stream(transcribe_job *j)
 {
     const char *text = j->texts.data ? j->texts.data : "";
     size_t n = j->texts.len;
-    while (n > 0 && is_blank(text[n - 1])) n--;
-    while (n > 0 && is_blank(*text)) {
+    while (n > 0 && is_blank_transcribe(text[n - 1])) n--;
+    while (n > 0 && is_blank_transcribe(*text)) {
         text++;
         n--;
     }
@@ -155,14 +155,14 @@ static void answer_stream(transcribe_job *j)
         shared_fail_nomem(&j->shared);
         return;
     }
-    flush(j);
+    transcribe_flush(j);
     buf all = j->sent;
     j->sent = (buf){0};
     answer_bytes(j, &all);
     buf_done(&all);
 }
 
-static void answer(transcribe_job *j)
+static void transcribe_answer(transcribe_job *j)
 {
     transcript t = transcript_of(j);
     if (j->segments.failed || j->texts.failed || j->ids.failed ||
@@ -216,7 +216,7 @@ static void note_done(transcribe_job *j, const Shoal__V1__TranscribeDone *d)
     request_note_time(rq, REQUEST_DECODE, d->decode_ms);
 }
 
-static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
+static void on_event_transcribe(void *user, const Shoal__V1__TranscribeEvent *ev)
 {
     transcribe_job *j = user;
     call_place place = calls_where(j->call);
@@ -229,10 +229,10 @@ static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
     else if (j->out.failed)
         shared_fail_nomem(&j->shared);
     else if (j->out.len)
-        flush(j);
+        transcribe_flush(j);
 }
 
-static void on_end(void *user, const call_result *r)
+static void on_end_transcribe(void *user, const call_result *r)
 {
     transcribe_job *j = user;
     j->call = NULL;
@@ -241,7 +241,7 @@ static void on_end(void *user, const call_result *r)
     shared_heard(&j->shared, r->identity);
     if (r->status == 0 && j->done) {
         request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
-        answer(j);
+        transcribe_answer(j);
         return;
     }
     call_result failed = *r;
@@ -265,7 +265,7 @@ static int start_call(transcribe_job *j, api_error *e)
 {
     gateway_request *rq = j->shared.rq;
     call_context ctx = request_context(rq, "endpoint");
-    calls_transcribe_events ev = {.user = j, .event = on_event, .end = on_end};
+    calls_transcribe_events ev = {.user = j, .event = on_event_transcribe, .end = on_end_transcribe};
     ctx.feed = j->feed;
     j->call = calls_transcribe(rq->calls, j->spec.model, &j->spec.request, &ctx, &ev);
     j->n_fields_sent = j->upload.fields.n;
@@ -411,7 +411,7 @@ static void compute(void *job)
 
 /* ---- the endpoints ------------------------------------------------------------------------------- */
 
-static const shared_ops OPS = {.compute = compute, .answer = answer_cached, .free = job_free};
+static const shared_ops OPS = {.compute = compute, .answer = answer_cached, .free = transcribe_job_free};
 
 static void on_deadline(void *job)
 {
@@ -445,7 +445,7 @@ static void handle(gateway_request *rq, bool translate)
         shared_fail(&j->shared, &e);
         return;
     }
-    request_watch(rq, job_free, j);
+    request_watch(rq, transcribe_job_free, j);
     request_on_body(rq, on_body, on_body_end);
     request_on_deadline(rq, on_deadline);
 }

@@ -96,7 +96,7 @@ static void put_retry(buf *out, int seconds)
     buf_done(&retry);
 }
 
-static void fill(grpc_fault *ret, const said *s)
+static void grpc_fault_fill(grpc_fault *ret, const said *s)
 {
     buf out = {0};
     *ret = (grpc_fault){.status = strcmp(s->code, "out_of_memory") == 0 ? GRPC_RESOURCE_EXHAUSTED
@@ -128,7 +128,7 @@ void grpc_fault_from_json(grpc_fault *ret, int http_status, const json_t *body, 
         s.type = own.type;
         s.code = own.code ? own.code : "";
     }
-    fill(ret, &s);
+    grpc_fault_fill(ret, &s);
 }
 
 void grpc_fault_from_body(grpc_fault *ret, int http_status, const char *body, size_t n, int retry_after_s)
@@ -147,7 +147,7 @@ void grpc_fault_from_error(grpc_fault *ret, const api_error *e)
               .param = e->param,
               .http = e->status,
               .retry_after_s = e->retry_after_s};
-    fill(ret, &s);
+    grpc_fault_fill(ret, &s);
 }
 
 void grpc_fault_done(grpc_fault *f)

@@ -48,7 +48,7 @@ static bool is_service(const grpc_ingress *grpc, const char *name)
     return *name == '\0';
 }
 
-static health look(const grpc_ingress *grpc, const char *service)
+static health grpc_health_look(const grpc_ingress *grpc, const char *service)
 {
     const gateway *g = grpc->gateway;
     if (is_service(grpc, service))
@@ -69,7 +69,7 @@ static bool may_ask(const grpc_ingress *grpc, grpc_call *call, const char *servi
     return may;
 }
 
-static void say(grpc_call *call, health h)
+static void grpc_health_say(grpc_call *call, health h)
 {
     uint8_t msg[] = {1 << 3 | PROTO_VARINT, (uint8_t)h};
     grpc_call_send(call, msg, sizeof msg);
@@ -80,12 +80,12 @@ static void on_check(void *user, grpc_call *call, const uint8_t *msg, size_t n)
     const grpc_ingress *grpc = user;
     char service[NAME_BYTES];
     if (!read_service(call, msg, n, service) || !may_ask(grpc, call, service)) return;
-    health h = look(grpc, service);
+    health h = grpc_health_look(grpc, service);
     if (h == HEALTH_UNKNOWN) {
         grpc_call_end(call, GRPC_NOT_FOUND, "there is no such service or model");
         return;
     }
-    say(call, h);
+    grpc_health_say(call, h);
     grpc_call_end(call, GRPC_OK, NULL);
 }
 
@@ -111,12 +111,12 @@ static void end_watch(grpc_watch *w, grpc_status status, const char *why)
 
 /* What a client has not read is not said again: the last counts, and comes when it has. False: there was no
  * memory to say it, and the watch has ended. */
-static bool tell(grpc_watch *w)
+static bool tell_grpc_health(grpc_watch *w)
 {
-    health h = look(w->at, w->service);
+    health h = grpc_health_look(w->at, w->service);
     if (h == w->said || grpc_call_unsent(w->call) > 0) return true;
     w->said = h;
-    say(w->call, h);
+    grpc_health_say(w->call, h);
     if (!grpc_call_is_broken(w->call)) return true;
     end_watch(w, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     return false;
@@ -129,11 +129,11 @@ static void on_cancelled(void *user, grpc_call *call)
 
 static void on_drained(void *user, grpc_call *call)
 {
-    tell(user);
+    tell_grpc_health(user);
 }
 
 /* Unauthenticated clients leave most of the room to those who have a key. False: it has been answered. */
-static bool has_room(const grpc_ingress *grpc, grpc_call *call)
+static bool grpc_health_has_room(const grpc_ingress *grpc, grpc_call *call)
 {
     size_t most = grpc_access_has(grpc->gateway, call, NULL) ? WATCHES_MAX : WATCHES_MAX / 4;
     char why[96];
@@ -147,11 +147,12 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
     grpc_ingress *grpc = user;
     char service[NAME_BYTES];
-    if (!read_service(call, msg, n, service) || !may_ask(grpc, call, service) || !has_room(grpc, call))
+    if (!read_service(call, msg, n, service) || !may_ask(grpc, call, service) ||
+        !grpc_health_has_room(grpc, call))
         return;
     grpc_watch *w = grpc->gateway->draining ? NULL : calloc(1, sizeof *w);
     if (!w) {
-        say(call, HEALTH_NOT_SERVING);
+        grpc_health_say(call, HEALTH_NOT_SERVING);
         grpc_call_end(call, GRPC_UNAVAILABLE,
                       grpc->gateway->draining ? "the server is shutting down" : "out of memory");
         return;
@@ -164,14 +165,14 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
     grpc_call_set_idle(call, true);
     grpc_call_on_cancel(call, on_cancelled, w);
     grpc_call_on_drained(call, on_drained, w);
-    tell(w);
+    tell_grpc_health(w);
 }
 
 void grpc_health_tell(grpc_ingress *grpc)
 {
     for (grpc_watch *w = grpc->watches, *next; w; w = next) {
         next = w->next;
-        tell(w);
+        tell_grpc_health(w);
     }
 }
 
@@ -196,7 +197,8 @@ void grpc_health_deafen(grpc_ingress *grpc)
 void grpc_health_drain(grpc_ingress *grpc)
 {
     while (grpc->watches)
-        if (tell(grpc->watches)) end_watch(grpc->watches, GRPC_UNAVAILABLE, "the server is shutting down");
+        if (tell_grpc_health(grpc->watches))
+            end_watch(grpc->watches, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS] = {

@@ -178,7 +178,7 @@ static void free_part(part *p)
 }
 
 /* Its answer is complete. The part stays while it is being entered. */
-static void finish(part *p)
+static void grpc_infer_stream_finish(part *p)
 {
     infer_stream *s = p->stream;
     p->over = true;
@@ -188,23 +188,23 @@ static void finish(part *p)
     end_if_done(s);
 }
 
-static const char *method(const ingress_request *in)
+static const char *grpc_infer_stream_method(const ingress_request *in)
 {
     return part_of(in)->stream->rpc->method;
 }
 
-static const char *path(const ingress_request *in)
+static const char *grpc_infer_stream_path(const ingress_request *in)
 {
     return part_of(in)->ask.path.data;
 }
 
-static const char *query(const ingress_request *in)
+static const char *grpc_infer_stream_query(const ingress_request *in)
 {
     return "";
 }
 
 /* Of the stream's metadata what is about each request. */
-static const char *header(const ingress_request *in, const char *name)
+static const char *grpc_infer_stream_header(const ingress_request *in, const char *name)
 {
     const part *p = part_of(in);
     if (strcmp(name, "content-type") == 0) return p->ask.type;
@@ -217,14 +217,14 @@ static const char *header(const ingress_request *in, const char *name)
     return is_ours ? NULL : grpc_call_metadata(p->stream->call, name);
 }
 
-static const char *body(const ingress_request *in, size_t *ret_len)
+static const char *grpc_infer_stream_body(const ingress_request *in, size_t *ret_len)
 {
     const buf *b = &part_of(in)->ask.body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
 
-static void pause_body(ingress_request *in, bool paused) {}
+static void grpc_infer_stream_pause_body(ingress_request *in, bool paused) {}
 
 static size_t json_length(const http_header *headers, size_t n, size_t none)
 {
@@ -233,18 +233,18 @@ static size_t json_length(const http_header *headers, size_t n, size_t none)
     return none;
 }
 
-static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
-                  size_t len)
+static void grpc_infer_stream_reply(ingress_request *in, int status, const http_header *headers, size_t n,
+                                    const void *bytes, size_t len)
 {
     part *p = part_of(in);
     if (status < 300)
         send_whole(p, &(grpc_answer){status, bytes, len, json_length(headers, n, len)});
     else
         send_fault(p, status, bytes, len);
-    finish(p);
+    grpc_infer_stream_finish(p);
 }
 
-static void begin(ingress_request *in, int status, const http_header *headers, size_t n) {}
+static void grpc_infer_stream_begin(ingress_request *in, int status, const http_header *headers, size_t n) {}
 
 static void write_event(ingress_request *in, const event *e)
 {
@@ -252,34 +252,34 @@ static void write_event(ingress_request *in, const event *e)
     if (is_told && e->n_data) send_piece(part_of(in), e);
 }
 
-static void end(ingress_request *in)
+static void grpc_infer_stream_end(ingress_request *in)
 {
-    finish(part_of(in));
+    grpc_infer_stream_finish(part_of(in));
 }
 
-static size_t unsent(const ingress_request *in)
+static size_t grpc_infer_stream_unsent(const ingress_request *in)
 {
     return grpc_call_unsent(part_of(in)->stream->call);
 }
 
-static void drop(ingress_request *in)
+static void grpc_infer_stream_drop(ingress_request *in)
 {
     break_off(part_of(in), "the server is going away");
-    finish(part_of(in));
+    grpc_infer_stream_finish(part_of(in));
 }
 
-static const ingress_request_ops PART_OPS = {.method = method,
-                                             .path = path,
-                                             .query = query,
-                                             .header = header,
-                                             .body = body,
-                                             .pause = pause_body,
-                                             .reply = reply,
-                                             .begin = begin,
+static const ingress_request_ops PART_OPS = {.method = grpc_infer_stream_method,
+                                             .path = grpc_infer_stream_path,
+                                             .query = grpc_infer_stream_query,
+                                             .header = grpc_infer_stream_header,
+                                             .body = grpc_infer_stream_body,
+                                             .pause = grpc_infer_stream_pause_body,
+                                             .reply = grpc_infer_stream_reply,
+                                             .begin = grpc_infer_stream_begin,
                                              .event = write_event,
-                                             .end = end,
-                                             .unsent = unsent,
-                                             .drop = drop};
+                                             .end = grpc_infer_stream_end,
+                                             .unsent = grpc_infer_stream_unsent,
+                                             .drop = grpc_infer_stream_drop};
 
 /* ---- the stream ---------------------------------------------------------------------------------- */
 
@@ -352,7 +352,7 @@ static bool note_request(part *p)
     return true;
 }
 
-static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+static void grpc_infer_stream_on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
     infer_stream *s = grpc_call_data(call);
     api_error e = {0};
@@ -375,7 +375,7 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
         ingress_request_enter(s->at->gateway, &p->ingress);
     }
     p->entering = false;
-    if (p->over) finish(p);
+    if (p->over) grpc_infer_stream_finish(p);
 }
 
 static void on_ended(void *user, grpc_call *call)
@@ -401,6 +401,6 @@ static void on_cancelled(void *user, grpc_call *call)
 const grpc_stream_method GRPC_INFER_STREAM = {.path = PATH,
                                               .rests = true,
                                               .begin = on_begin,
-                                              .message = on_message,
+                                              .message = grpc_infer_stream_on_message,
                                               .ended = on_ended,
                                               .cancelled = on_cancelled};

@@ -61,7 +61,7 @@ static rpc_call *call_of(const ingress_request *in)
     return (rpc_call *)in;
 }
 
-static void call_free(rpc_call *c)
+static void grpc_ingress_call_free(rpc_call *c)
 {
     pool_job_leave(c->job ? &c->job->job : NULL);
     grpc_ask_done(&c->ask);
@@ -73,22 +73,22 @@ static void call_free(rpc_call *c)
 static void call_over(rpc_call *c)
 {
     c->over = true;
-    if (!c->entering) call_free(c);
+    if (!c->entering) grpc_ingress_call_free(c);
 }
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
 
-static const char *method(const ingress_request *in)
+static const char *grpc_ingress_method(const ingress_request *in)
 {
     return call_of(in)->rpc->method;
 }
 
-static const char *path(const ingress_request *in)
+static const char *grpc_ingress_path(const ingress_request *in)
 {
     return buf_text(&call_of(in)->ask.path);
 }
 
-static const char *query(const ingress_request *in)
+static const char *grpc_ingress_query(const ingress_request *in)
 {
     return buf_text(&call_of(in)->ask.query);
 }
@@ -103,7 +103,7 @@ static bool is_ours(const char *name)
     return strncmp(name, "grpc-", 5) == 0;
 }
 
-static const char *header(const ingress_request *in, const char *name)
+static const char *grpc_ingress_header(const ingress_request *in, const char *name)
 {
     const rpc_call *c = call_of(in);
     if (strcmp(name, "content-type") == 0) return c->ask.type;
@@ -111,14 +111,14 @@ static const char *header(const ingress_request *in, const char *name)
     return is_ours(name) ? NULL : grpc_call_metadata(c->call, name);
 }
 
-static const char *body(const ingress_request *in, size_t *ret_len)
+static const char *grpc_ingress_body(const ingress_request *in, size_t *ret_len)
 {
     const buf *b = &call_of(in)->ask.body;
     if (ret_len) *ret_len = b->len;
     return buf_text(b);
 }
 
-static void pause_body(ingress_request *in, bool paused)
+static void grpc_ingress_pause_body(ingress_request *in, bool paused)
 {
     grpc_call_pause(call_of(in)->call, paused);
 }
@@ -160,7 +160,7 @@ static void end_refused(grpc_call *call, const api_error *e)
 }
 
 /* A message that cannot be made is our failure. */
-static void fail(rpc_call *c, int rc, const shoal_err *err)
+static void grpc_ingress_fail(rpc_call *c, int rc, const shoal_err *err)
 {
     api_error e;
     if (rc == SHOAL_ENOMEM)
@@ -173,7 +173,7 @@ static void fail(rpc_call *c, int rc, const shoal_err *err)
     c->failed = true;
 }
 
-static void answer(rpc_call *c, const http_header *metadata, size_t n, const grpc_answer *a)
+static void grpc_ingress_answer(rpc_call *c, const http_header *metadata, size_t n, const grpc_answer *a)
 {
     shoal_err err = {0};
     http_header trailers[1];
@@ -184,21 +184,21 @@ static void answer(rpc_call *c, const http_header *metadata, size_t n, const grp
         grpc_call_send(c->call, out.data ? out.data : "", out.len);
         grpc_call_end(c->call, GRPC_OK, NULL);
     } else {
-        fail(c, rc, &err);
+        grpc_ingress_fail(c, rc, &err);
         end_with(c->call, &c->fault, trailers, 0);
     }
     buf_done(&out);
 }
 
-static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
-                  size_t len)
+static void grpc_ingress_reply(ingress_request *in, int status, const http_header *headers, size_t n,
+                               const void *bytes, size_t len)
 {
     rpc_call *c = call_of(in);
     http_header metadata[METADATA_MAX];
     size_t n_metadata = as_metadata(metadata, headers, n);
     grpc_answer a = {status, bytes, len, number_in(headers, n, N_JSON, len)};
     if (grpc_rpc_is_answer(c->rpc, &a)) {
-        answer(c, metadata, n_metadata, &a);
+        grpc_ingress_answer(c, metadata, n_metadata, &a);
     } else {
         grpc_fault_from_body(&c->fault, status, bytes, len, (int)number_in(headers, n, "retry-after", 0));
         end_with(c->call, &c->fault, metadata, n_metadata);
@@ -206,7 +206,7 @@ static void reply(ingress_request *in, int status, const http_header *headers, s
     call_over(c);
 }
 
-static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
+static void grpc_ingress_begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
     http_header metadata[METADATA_MAX];
     size_t n_metadata = as_metadata(metadata, headers, n);
@@ -241,7 +241,7 @@ static void send_message(rpc_call *c, const json_t *data)
     if (rc == 0)
         grpc_call_send(c->call, out.data ? out.data : "", out.len);
     else
-        fail(c, rc, &err);
+        grpc_ingress_fail(c, rc, &err);
     buf_done(&out);
 }
 
@@ -255,7 +255,7 @@ static void send_event(rpc_call *c, const event *e)
     bool is_error = e->kind == EVENT_ERROR;
     if (rc == 0 && !is_error) rc = place_event(c->method->output, e, &data);
     if (rc != 0) {
-        fail(c, rc, &err);
+        grpc_ingress_fail(c, rc, &err);
     } else if (is_error) {
         grpc_fault_from_json(&c->fault, 0, data, 0);
         c->failed = true;
@@ -271,7 +271,7 @@ static void write_event(ingress_request *in, const event *e)
     if (is_told && e->n_data) send_event(call_of(in), e);
 }
 
-static void end(ingress_request *in)
+static void grpc_ingress_end(ingress_request *in)
 {
     rpc_call *c = call_of(in);
     http_header trailers[2];
@@ -282,29 +282,29 @@ static void end(ingress_request *in)
     call_over(c);
 }
 
-static size_t unsent(const ingress_request *in)
+static size_t grpc_ingress_unsent(const ingress_request *in)
 {
     return grpc_call_unsent(call_of(in)->call);
 }
 
-static void drop(ingress_request *in)
+static void grpc_ingress_drop(ingress_request *in)
 {
     grpc_call_end(call_of(in)->call, GRPC_UNAVAILABLE, "the server is going away");
-    call_free(call_of(in));
+    grpc_ingress_call_free(call_of(in));
 }
 
-static const ingress_request_ops GRPC_OPS = {.method = method,
-                                             .path = path,
-                                             .query = query,
-                                             .header = header,
-                                             .body = body,
-                                             .pause = pause_body,
-                                             .reply = reply,
-                                             .begin = begin,
+static const ingress_request_ops GRPC_OPS = {.method = grpc_ingress_method,
+                                             .path = grpc_ingress_path,
+                                             .query = grpc_ingress_query,
+                                             .header = grpc_ingress_header,
+                                             .body = grpc_ingress_body,
+                                             .pause = grpc_ingress_pause_body,
+                                             .reply = grpc_ingress_reply,
+                                             .begin = grpc_ingress_begin,
                                              .event = write_event,
-                                             .end = end,
-                                             .unsent = unsent,
-                                             .drop = drop};
+                                             .end = grpc_ingress_end,
+                                             .unsent = grpc_ingress_unsent,
+                                             .drop = grpc_ingress_drop};
 
 /* ---- a call -------------------------------------------------------------------------------------- */
 
@@ -313,7 +313,7 @@ static void on_cancelled(void *user, grpc_call *call)
     rpc_call *c = grpc_call_data(call);
     if (!c) return;
     if (c->entered) ingress_request_leave(&c->ingress);
-    call_free(c);
+    grpc_ingress_call_free(c);
 }
 
 static void note_timeout(rpc_call *c)
@@ -377,7 +377,7 @@ static size_t longest(void *user, const http_request *http)
     return grpc_body_limit(g, http) - GRPC_FRAME_HEAD;
 }
 
-static int ask(rpc_call *c, const uint8_t *msg, size_t n, api_error *e)
+static int grpc_ingress_ask(rpc_call *c, const uint8_t *msg, size_t n, api_error *e)
 {
     return grpc_access_has(c->at->gateway, c->call, NULL)
                ? grpc_rpc_ask(&c->ask, c->rpc, c->method->input, msg, n, e)
@@ -400,14 +400,14 @@ static bool enter_asked(rpc_call *c)
     ingress_request_enter(c->at->gateway, &c->ingress);
     c->entering = nested;
     bool over = c->over;
-    if (over && !nested) call_free(c);
+    if (over && !nested) grpc_ingress_call_free(c);
     return !over;
 }
 
-static bool enter(rpc_call *c, const uint8_t *msg, size_t n)
+static bool grpc_ingress_enter(rpc_call *c, const uint8_t *msg, size_t n)
 {
     api_error e = {0};
-    if (ask(c, msg, n, &e) == 0) return enter_asked(c);
+    if (grpc_ingress_ask(c, msg, n, &e) == 0) return enter_asked(c);
     refuse_call(c, &e);
     return false;
 }
@@ -415,7 +415,7 @@ static bool enter(rpc_call *c, const uint8_t *msg, size_t n)
 static void on_call(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 {
     rpc_call *c = call_new(user, call);
-    if (c) enter(c, msg, n);
+    if (c) grpc_ingress_enter(c, msg, n);
 }
 
 /* ---- long messages: the thread pool -------------------------------------------------------------- */
@@ -466,7 +466,7 @@ static void enter_later(rpc_call *c, ask_job *j)
 
 static void end_if_closed(grpc_ingress *grpc);
 
-static void job_free(ask_job *j)
+static void grpc_ingress_job_free(ask_job *j)
 {
     json_ahead_done(&j->json);
     grpc_ask_done(&j->ask);
@@ -482,7 +482,7 @@ static void job_done(pool_job *job)
         j->call->job = NULL; /* its connection is being closed */
     else if (!j->job.left)
         enter_later(j->call, j);
-    job_free(j);
+    grpc_ingress_job_free(j);
     grpc->n_jobs--;
     end_if_closed(grpc);
 }
@@ -509,7 +509,7 @@ static int ask_later(rpc_call *c, grpc_reader *body, api_error *e)
     *j = (ask_job){.at = c->at, .call = c, .rpc = c->rpc, .input = c->method->input, .body = *body};
     bool is_large = j->body.in.len > POOL_TURN_BYTES;
     if (pool_job_start(&j->job, c->at->gateway->loop, is_large, job_run, job_done) != 0) {
-        job_free(j);
+        grpc_ingress_job_free(j);
         return api_error_nomem(e);
     }
     c->at->n_jobs++;
@@ -534,7 +534,7 @@ static void stream_begin(void *user, grpc_call *call)
 {
     grpc_ingress *grpc = user;
     rpc_call *c = call_new(grpc, call);
-    if (c && !grpc_access_has(grpc->gateway, call, NULL)) enter(c, NULL, 0);
+    if (c && !grpc_access_has(grpc->gateway, call, NULL)) grpc_ingress_enter(c, NULL, 0);
 }
 
 static void take_piece(rpc_call *c, const uint8_t *bytes, size_t n)
@@ -569,9 +569,10 @@ static void stream_message(void *user, grpc_call *call, const uint8_t *msg, size
     }
     c->entering = true; /* it may be answered by any of these */
     c->ingress.body_follows = true;
-    if ((c->entered || enter(c, msg, n)) && !c->over && !c->cut && n_piece) take_piece(c, piece, n_piece);
+    if ((c->entered || grpc_ingress_enter(c, msg, n)) && !c->over && !c->cut && n_piece)
+        take_piece(c, piece, n_piece);
     c->entering = false;
-    if (c->over) call_free(c);
+    if (c->over) grpc_ingress_call_free(c);
 }
 
 static void stream_ended(void *user, grpc_call *call)
@@ -590,7 +591,7 @@ static void stream_ended(void *user, grpc_call *call)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static int describe(grpc_ingress *grpc, shoal_err *err)
+static int grpc_ingress_describe(grpc_ingress *grpc, shoal_err *err)
 {
     for (size_t i = 0; i < N_GRPC_RPCS; i++) {
         grpc->described[i] = proto_schema_method(grpc->schema, GRPC_RPCS[i].path);
@@ -635,7 +636,7 @@ static int open_server(grpc_ingress *grpc, shoal_err *err)
     grpc->methods = calloc(N_GRPC_RPCS + N_GRPC_HEALTH_METHODS, sizeof *grpc->methods);
     if (!grpc->described || !grpc->methods) return err_nomem(err);
     int rc = proto_schema_new(&grpc->schema, PUBLIC_PROTOS, PUBLIC_PROTOS_BYTES, err);
-    if (rc == 0) rc = describe(grpc, err);
+    if (rc == 0) rc = grpc_ingress_describe(grpc, err);
     if (rc == 0)
         rc = grpc_server_new_within(&grpc->server, g->loop, g->server, grpc->methods, list_methods(grpc),
                                     grpc, longest, err);
@@ -692,7 +693,7 @@ static void end_if_closed(grpc_ingress *grpc)
     if (grpc->server_closed && grpc->n_jobs == 0) grpc_ingress_free(grpc);
 }
 
-static void on_closed(void *user)
+static void grpc_ingress_on_closed(void *user)
 {
     grpc_ingress *grpc = user;
     grpc->server_closed = true;
@@ -710,9 +711,9 @@ static void release_grpc(gateway *g, void (*done)(void *g))
     grpc->closed = done;
     grpc->closed_user = g;
     if (grpc->server)
-        grpc_server_close(grpc->server, on_closed, grpc);
+        grpc_server_close(grpc->server, grpc_ingress_on_closed, grpc);
     else
-        on_closed(grpc);
+        grpc_ingress_on_closed(grpc);
 }
 
 const ingress GRPC_INGRESS = {.name = "grpc",

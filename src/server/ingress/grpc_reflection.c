@@ -23,7 +23,7 @@ typedef struct question {
     char host[NAME_MAX_BYTES + 1], name[NAME_MAX_BYTES + 1];
 } question;
 
-static void take_text(char ret[NAME_MAX_BYTES + 1], const proto_item *it)
+static void grpc_reflection_take_text(char ret[NAME_MAX_BYTES + 1], const proto_item *it)
 {
     size_t n = it->n < NAME_MAX_BYTES ? it->n : NAME_MAX_BYTES;
     if (n) memcpy(ret, it->bytes, n);
@@ -40,10 +40,10 @@ static bool read_question(question *ret, const uint8_t *msg, size_t n)
     while ((rc = proto_next(&c, &it)) == 1) {
         if (it.wire != PROTO_BYTES) continue;
         if (!utf8_valid((const char *)it.bytes, it.n, NULL) && it.number != ASK_EXTENSION) return false;
-        if (it.number == SAY_HOST) take_text(ret->host, &it);
+        if (it.number == SAY_HOST) grpc_reflection_take_text(ret->host, &it);
         if (it.number < ASK_FILE || it.number > ASK_SERVICES) continue;
         ret->what = it.number;
-        take_text(ret->name, &it);
+        grpc_reflection_take_text(ret->name, &it);
     }
     return rc == 0;
 }
@@ -97,7 +97,7 @@ static void put_services(buf *out, const proto_schema *s)
     buf_done(&list);
 }
 
-static void put_answer(buf *out, const proto_schema *s, const question *q)
+static void grpc_reflection_put_answer(buf *out, const proto_schema *s, const question *q)
 {
     const proto_file *f = q->what == ASK_FILE     ? proto_schema_file(s, q->name)
                           : q->what == ASK_SYMBOL ? proto_schema_file_of(s, q->name)
@@ -126,7 +126,7 @@ struct grpc_asker {
     grpc_asker *next, *prev;
 };
 
-static void forget(grpc_asker *a)
+static void grpc_reflection_forget(grpc_asker *a)
 {
     if (a->prev)
         a->prev->next = a->next;
@@ -136,9 +136,9 @@ static void forget(grpc_asker *a)
     free(a);
 }
 
-static void end(grpc_call *call, grpc_status status, const char *why)
+static void grpc_reflection_end(grpc_call *call, grpc_status status, const char *why)
 {
-    forget(grpc_call_data(call));
+    grpc_reflection_forget(grpc_call_data(call));
     grpc_call_end(call, status, why);
 }
 
@@ -165,19 +165,19 @@ static void on_message(void *user, grpc_call *call, const uint8_t *msg, size_t n
     question q;
     buf out = {0};
     if (!read_question(&q, msg, n)) {
-        end(call, GRPC_INVALID_ARGUMENT, "the request is malformed");
+        grpc_reflection_end(call, GRPC_INVALID_ARGUMENT, "the request is malformed");
         return;
     }
     if (*q.host) proto_put_text(&out, SAY_HOST, q.host);
     proto_put_bytes(&out, SAY_REQUEST, msg, n);
-    put_answer(&out, grpc->schema, &q);
+    grpc_reflection_put_answer(&out, grpc->schema, &q);
     if (out.failed) {
-        end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        grpc_reflection_end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     } else {
         loop_work_add(out.len);
         grpc_call_send(call, out.data, out.len);
         if (grpc_call_is_broken(call))
-            end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+            grpc_reflection_end(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
         else if (grpc_call_unsent(call) > GRPC_CALM_BYTES)
             grpc_call_pause(call, true);
     }
@@ -191,17 +191,18 @@ static void on_drained(void *user, grpc_call *call)
 
 static void on_ended(void *user, grpc_call *call)
 {
-    end(call, GRPC_OK, NULL);
+    grpc_reflection_end(call, GRPC_OK, NULL);
 }
 
 static void on_cancelled(void *user, grpc_call *call)
 {
-    forget(grpc_call_data(call));
+    grpc_reflection_forget(grpc_call_data(call));
 }
 
 void grpc_reflection_drain(grpc_ingress *grpc)
 {
-    while (grpc->askers) end(grpc->askers->call, GRPC_UNAVAILABLE, "the server is shutting down");
+    while (grpc->askers)
+        grpc_reflection_end(grpc->askers->call, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 #define STREAM(version)                                                                          \

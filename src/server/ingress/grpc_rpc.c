@@ -245,7 +245,7 @@ static bool name_model(json_t *o)
     return json_object_set(o, "model_name", first) == 0;
 }
 
-static int put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t *o, api_error *e)
+static int grpc_rpc_put(grpc_ask *a, const grpc_rpc *rpc, const proto_message *m, json_t *o, api_error *e)
 {
     const char *target = rpc->target;
     if (rpc->how & (RPC_LOADS | RPC_UNLOADS) && !name_model(o)) return api_error_nomem(e);
@@ -279,7 +279,7 @@ int grpc_rpc_ask(grpc_ask *ret, const grpc_rpc *rpc, const proto_message *m, con
     json_t *o = NULL;
     *ret = (grpc_ask){0};
     int rc = read(&o, rpc, m, msg, n, e);
-    if (rc == 0) rc = put(ret, rpc, m, o, e);
+    if (rc == 0) rc = grpc_rpc_put(ret, rpc, m, o, e);
     json_decref(o);
     return rc;
 }

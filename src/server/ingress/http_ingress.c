@@ -94,27 +94,27 @@ static const char *method_of(const http_request *http)
     return http_protocol(http) ? "GET" : http_method(http);
 }
 
-static const char *method(const ingress_request *in)
+static const char *http_ingress_method(const ingress_request *in)
 {
     return method_of(http_of(in));
 }
 
-static const char *path(const ingress_request *in)
+static const char *http_ingress_path(const ingress_request *in)
 {
     return http_path(http_of(in));
 }
 
-static const char *query(const ingress_request *in)
+static const char *http_ingress_query(const ingress_request *in)
 {
     return http_query(http_of(in));
 }
 
-static const char *header(const ingress_request *in, const char *lower_name)
+static const char *http_ingress_header(const ingress_request *in, const char *lower_name)
 {
     return http_header_get(http_of(in), lower_name);
 }
 
-static const char *body(const ingress_request *in, size_t *ret_len)
+static const char *http_ingress_body(const ingress_request *in, size_t *ret_len)
 {
     const http_call *h = (const http_call *)in;
     if (!h->unpacked) return http_body(h->http, ret_len);
@@ -122,7 +122,7 @@ static const char *body(const ingress_request *in, size_t *ret_len)
     return h->plain.len ? h->plain.data : "";
 }
 
-static void pause_body(ingress_request *in, bool paused)
+static void http_ingress_pause_body(ingress_request *in, bool paused)
 {
     ((http_call *)in)->paused = paused;
     http_pause(http_of(in), paused);
@@ -130,7 +130,7 @@ static void pause_body(ingress_request *in, bool paused)
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
 
-static const char *find(const http_header *headers, size_t n, const char *name)
+static const char *http_ingress_find(const http_header *headers, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(headers[i].name, name) == 0) return headers[i].value;
@@ -141,8 +141,8 @@ static const char *find(const http_header *headers, size_t n, const char *name)
 static bool is_text(const http_header *headers, size_t n)
 {
     static const char *const TYPES[] = {"text/", "application/json", "application/x-ndjson", "image/svg+xml"};
-    const char *type = find(headers, n, "content-type");
-    if (!type || find(headers, n, "content-encoding")) return false;
+    const char *type = http_ingress_find(headers, n, "content-type");
+    if (!type || http_ingress_find(headers, n, "content-encoding")) return false;
     for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
         if (strncmp(type, TYPES[i], strlen(TYPES[i])) == 0) return true;
     return false;
@@ -158,8 +158,8 @@ static size_t add_coding(http_header *all, const http_header *headers, size_t n,
     return n;
 }
 
-static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
-                  size_t len)
+static void http_ingress_reply(ingress_request *in, int status, const http_header *headers, size_t n,
+                               const void *bytes, size_t len)
 {
     http_header all[HEADERS_MAX];
     buf packed = {0};
@@ -168,18 +168,18 @@ static void reply(ingress_request *in, int status, const http_header *headers, s
         http_respond(let_go(in), status, headers, n, bytes, len);
         return;
     }
-    coding c = coding_choose(header(in, "accept-encoding"), worth);
+    coding c = coding_choose(http_ingress_header(in, "accept-encoding"), worth);
     if (c && (coding_pack(c, bytes, len, &packed) != 0 || packed.len >= len)) c = CODING_NONE;
     n = add_coding(all, headers, n, c);
     http_respond(let_go(in), status, all, n, c ? packed.data : bytes, c ? packed.len : len);
     buf_done(&packed);
 }
 
-static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
+static void http_ingress_begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
     http_call *h = (http_call *)in;
     http_header all[HEADERS_MAX];
-    coding c = coding_choose_for_stream(header(in, "accept-encoding"), CODING_ALL);
+    coding c = coding_choose_for_stream(http_ingress_header(in, "accept-encoding"), CODING_ALL);
     if (c && coding_writer_new(&h->writer, c, NULL) != 0) c = CODING_NONE;
     n = add_coding(all, headers, n, c);
     http_respond_begin(http_of(in), status, all, n);
@@ -245,19 +245,19 @@ static void write_event(ingress_request *in, const event *e)
     if (!in->lines) write_text(h, "\n", 1);
 }
 
-static void end(ingress_request *in)
+static void http_ingress_end(ingress_request *in)
 {
     http_call *h = (http_call *)in;
     if (h->writer) write_packed(h, NULL, 0, true);
     http_respond_end(let_go(in), NULL, 0);
 }
 
-static size_t unsent(const ingress_request *in)
+static size_t http_ingress_unsent(const ingress_request *in)
 {
     return http_unsent(http_of(in));
 }
 
-static void drop(ingress_request *in)
+static void http_ingress_drop(ingress_request *in)
 {
     (void)let_go(in);
 }
@@ -265,20 +265,20 @@ static void drop(ingress_request *in)
 static int unpack(ingress_request *in, api_error *e);
 
 static const ingress_request_ops HTTP_OPS = {.takes_lines = true,
-                                             .method = method,
-                                             .path = path,
-                                             .query = query,
-                                             .header = header,
-                                             .body = body,
+                                             .method = http_ingress_method,
+                                             .path = http_ingress_path,
+                                             .query = http_ingress_query,
+                                             .header = http_ingress_header,
+                                             .body = http_ingress_body,
                                              .unpack = unpack,
-                                             .pause = pause_body,
-                                             .reply = reply,
-                                             .begin = begin,
+                                             .pause = http_ingress_pause_body,
+                                             .reply = http_ingress_reply,
+                                             .begin = http_ingress_begin,
                                              .event = write_event,
                                              .flush = flush_events,
-                                             .end = end,
-                                             .unsent = unsent,
-                                             .drop = drop};
+                                             .end = http_ingress_end,
+                                             .unsent = http_ingress_unsent,
+                                             .drop = http_ingress_drop};
 
 /* ---- what the server says ------------------------------------------------------------------------ */
 
@@ -338,7 +338,7 @@ static void on_request(void *user, http_request *http)
     ingress_request_enter(user, &call->ingress);
 }
 
-static void on_gone(void *user, http_request *http)
+static void http_ingress_on_gone(void *user, http_request *http)
 {
     const http_handler *guest = guest_of(user, http);
     if (guest) {
@@ -382,7 +382,7 @@ typedef struct feed {
     bool over; /* the handler has made its final call, and `to` is gone */
 } feed;
 
-static bool give(void *user, const uint8_t *bytes, size_t n)
+static bool http_ingress_give(void *user, const uint8_t *bytes, size_t n)
 {
     feed *f = user;
     if (f->to->body_over) return false;
@@ -396,7 +396,7 @@ static bool read_slice(http_call *call, const uint8_t **bytes, size_t *n)
     feed f = {.to = call};
     shoal_err err;
     call->was_let_go = &f.over;
-    int rc = coding_reader_step(call->reader, bytes, n, SLICE_BYTES, give, &f, &err);
+    int rc = coding_reader_step(call->reader, bytes, n, SLICE_BYTES, http_ingress_give, &f, &err);
     if (f.over) return false;
     call->was_let_go = NULL;
     call->has_more = rc == 1;
@@ -532,7 +532,7 @@ static size_t body_limit(void *user, const http_request *http)
 
 /* ---- packed bodies ------------------------------------------------------------------------------- */
 
-static bool keep(void *user, const uint8_t *bytes, size_t n)
+static bool http_ingress_keep(void *user, const uint8_t *bytes, size_t n)
 {
     return buf_append(user, bytes, n) == 0;
 }
@@ -550,7 +550,7 @@ static int unpack_job(body_job *j)
     coding_reader *r = NULL;
     buf plain = {0};
     int rc = coding_reader_new(&r, j->c, j->max_bytes, &j->err);
-    if (rc == 0) rc = coding_reader_add(r, j->body.data, j->body.len, keep, &plain, &j->err);
+    if (rc == 0) rc = coding_reader_add(r, j->body.data, j->body.len, http_ingress_keep, &plain, &j->err);
     if (rc == 0) rc = coding_reader_end(r, &j->err);
     coding_reader_free(r);
     if (plain.failed) rc = SHOAL_ENOMEM;
@@ -650,7 +650,7 @@ static bool is_long(const http_call *call)
 static int unpack(ingress_request *in, api_error *e)
 {
     http_call *call = (http_call *)in;
-    const char *said = header(in, "content-encoding");
+    const char *said = http_ingress_header(in, "content-encoding");
     bool is_whole = intake(call->gateway, call->http) == HTTP_WHOLE;
     shoal_err err;
     coding c = CODING_NONE;
@@ -689,7 +689,7 @@ static int open_http(gateway *g, shoal_err *err)
 {
     http_handler h = {.user = g,
                       .on_request = on_request,
-                      .on_gone = on_gone,
+                      .on_gone = http_ingress_on_gone,
                       .error_body = error_body,
                       .body_limit = body_limit,
                       .intake = intake,

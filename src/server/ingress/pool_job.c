@@ -61,7 +61,7 @@ static void on_done(uv_work_t *req, int status)
     begin_next(loop);
 }
 
-static int begin(pool_job *j, uv_loop_t *loop)
+static int pool_job_begin(pool_job *j, uv_loop_t *loop)
 {
     return uv_queue_work(loop, &j->req, on_run, on_done) == 0 ? 0 : SHOAL_ENOMEM;
 }
@@ -72,7 +72,7 @@ static void begin_next(uv_loop_t *loop)
     while (turns.head && !turns.taken) {
         pool_job *j = turns.head;
         turns.head = j->next;
-        turns.taken = !j->left && begin(j, loop) == 0;
+        turns.taken = !j->left && pool_job_begin(j, loop) == 0;
         if (turns.taken) continue;
         j->left = true;
         j->done(j);
@@ -92,7 +92,7 @@ int pool_job_start(pool_job *j, uv_loop_t *loop, bool in_turn, void (*run)(pool_
         turns.tail = j;
         return 0;
     }
-    int rc = begin(j, loop);
+    int rc = pool_job_begin(j, loop);
     turns.taken |= in_turn && rc == 0;
     return rc;
 }

@@ -28,7 +28,7 @@ static void hold(redispatch *a)
 }
 
 /* Our request has ended, and nothing more was asked: that is the end of a. */
-static void settle(redispatch *a)
+static void redispatch_settle(redispatch *a)
 {
     if (--a->n_held == 0 && !a->open) end_job(a);
 }
@@ -73,36 +73,36 @@ void redispatch_bad_answer(redispatch *a, int rc)
 
 /* ---- our request, as its ingress sees it --------------------------------------------------------- */
 
-static const char *method(const ingress_request *in)
+static const char *redispatch_method(const ingress_request *in)
 {
     return redispatch_of(in)->method;
 }
 
-static const char *path(const ingress_request *in)
+static const char *redispatch_path(const ingress_request *in)
 {
     return redispatch_of(in)->path;
 }
 
-static const char *query(const ingress_request *in)
+static const char *redispatch_query(const ingress_request *in)
 {
     return "";
 }
 
 /* The client's, but for what is about its body and its stream, which are not ours. */
-static const char *header(const ingress_request *in, const char *name)
+static const char *redispatch_header(const ingress_request *in, const char *name)
 {
     if (strcmp(name, "content-type") == 0) return "application/json";
     return strcmp(name, "last-event-id") == 0 ? NULL : request_header(redispatch_of(in)->rq, name);
 }
 
-static const char *body(const ingress_request *in, size_t *ret_len)
+static const char *redispatch_body(const ingress_request *in, size_t *ret_len)
 {
     const buf *b = &redispatch_of(in)->body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
 
-static void pause_body(ingress_request *in, bool paused) {}
+static void redispatch_pause_body(ingress_request *in, bool paused) {}
 
 /* What is left of the key's rates the client's own answer says. */
 static bool is_handed_on(const char *name)
@@ -135,8 +135,8 @@ static int retry_after(const http_header *headers, size_t n)
     return 0;
 }
 
-static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
-                  size_t len)
+static void reply_redispatch(ingress_request *in, int status, const http_header *headers, size_t n,
+                             const void *bytes, size_t len)
 {
     redispatch *a = redispatch_of(in);
     json_t *json = NULL;
@@ -149,16 +149,16 @@ static void reply(ingress_request *in, int status, const http_header *headers, s
     a->open = false;
     a->ops->reply(a, &r);
     json_decref(json);
-    settle(a);
+    redispatch_settle(a);
 }
 
-static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
+static void redispatch_begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
     redispatch *a = redispatch_of(in);
     hold(a);
     hand_on(a, headers, n);
     if (a->ops->begin) a->ops->begin(a);
-    settle(a);
+    redispatch_settle(a);
 }
 
 static void hear_event(ingress_request *in, const event *e)
@@ -167,7 +167,7 @@ static void hear_event(ingress_request *in, const event *e)
     bool is_told = e->kind == EVENT_DATA || e->kind == EVENT_ERROR;
     hold(a);
     if (is_told && e->n_data > 0) a->ops->event(a, e);
-    settle(a);
+    redispatch_settle(a);
 }
 
 static void hear_flush(ingress_request *in)
@@ -175,57 +175,57 @@ static void hear_flush(ingress_request *in)
     redispatch *a = redispatch_of(in);
     hold(a);
     if (a->ops->flush) a->ops->flush(a);
-    settle(a);
+    redispatch_settle(a);
 }
 
-static void end(ingress_request *in)
+static void redispatch_end(ingress_request *in)
 {
     redispatch *a = redispatch_of(in);
     hold(a);
     a->open = false;
     a->ops->end(a);
-    settle(a);
+    redispatch_settle(a);
 }
 
-static size_t unsent(const ingress_request *in)
+static size_t redispatch_unsent(const ingress_request *in)
 {
     return request_unsent(redispatch_of(in)->rq);
 }
 
 /* The gateway goes; the client's request is dropped by itself. */
-static void drop(ingress_request *in)
+static void drop_redispatch(ingress_request *in)
 {
     redispatch *a = redispatch_of(in);
     hold(a);
     a->open = false;
-    settle(a);
+    redispatch_settle(a);
 }
 
-static const ingress_request_ops REDISPATCH_OPS = {.method = method,
-                                                   .path = path,
-                                                   .query = query,
-                                                   .header = header,
-                                                   .body = body,
-                                                   .pause = pause_body,
-                                                   .reply = reply,
-                                                   .begin = begin,
+static const ingress_request_ops REDISPATCH_OPS = {.method = redispatch_method,
+                                                   .path = redispatch_path,
+                                                   .query = redispatch_query,
+                                                   .header = redispatch_header,
+                                                   .body = redispatch_body,
+                                                   .pause = redispatch_pause_body,
+                                                   .reply = reply_redispatch,
+                                                   .begin = redispatch_begin,
                                                    .event = hear_event,
                                                    .flush = hear_flush,
-                                                   .end = end,
-                                                   .unsent = unsent,
-                                                   .drop = drop};
+                                                   .end = redispatch_end,
+                                                   .unsent = redispatch_unsent,
+                                                   .drop = drop_redispatch};
 
 /* ---- the client's request ------------------------------------------------------------------------ */
 
 /* Its client has left, or the gateway goes. */
-static void on_gone(void *work)
+static void redispatch_on_gone(void *work)
 {
     redispatch *a = work;
     hold(a);
     if (a->ingress.rq) ingress_request_leave(&a->ingress); /* which may still read what was asked */
     a->rq = NULL;
     a->open = false;
-    settle(a);
+    redispatch_settle(a);
 }
 
 void redispatch_init(redispatch *a, gateway_request *rq, const redispatch_ops *ops)
@@ -236,7 +236,7 @@ void redispatch_init(redispatch *a, gateway_request *rq, const redispatch_ops *o
     a->ingress.key = rq->ingress->key;
     a->ops = ops;
     a->rq = rq;
-    request_watch(rq, on_gone, a);
+    request_watch(rq, redispatch_on_gone, a);
 }
 
 void redispatch_ask(redispatch *a, const char *method, const char *path)
@@ -246,7 +246,7 @@ void redispatch_ask(redispatch *a, const char *method, const char *path)
     a->open = true;
     hold(a);
     ingress_request_enter(a->rq->gateway, &a->ingress);
-    settle(a);
+    redispatch_settle(a);
 }
 
 /* Not within a call that our own request makes, which ends here. */
@@ -257,7 +257,7 @@ static void break_off(void *work)
     if (a->ingress.rq) ingress_request_leave(&a->ingress);
     a->open = false;
     redispatch_error(a, 500, "out of memory");
-    settle(a);
+    redispatch_settle(a);
 }
 
 void redispatch_break_off(redispatch *a)
@@ -268,5 +268,5 @@ void redispatch_break_off(redispatch *a)
 void redispatch_drop(redispatch *a)
 {
     hold(a);
-    settle(a);
+    redispatch_settle(a);
 }

@@ -121,8 +121,8 @@ static void put_body(buf *out, bool json, const char *bytes, size_t n)
     }
 }
 
-static void answer(ws_socket *s, const char *id, int status, const http_header *headers, size_t n,
-                   const void *body, size_t len)
+static void ws_ingress_answer(ws_socket *s, const char *id, int status, const http_header *headers, size_t n,
+                              const void *body, size_t len)
 {
     buf out = {0};
     open_message(&out, id);
@@ -134,13 +134,13 @@ static void answer(ws_socket *s, const char *id, int status, const http_header *
         websocket_close(s->ws, CODE_POLICY, "ten requests came without a valid API key");
 }
 
-static void refuse(ws_socket *s, const char *id, const api_error *e)
+static void ws_ingress_refuse(ws_socket *s, const char *id, const api_error *e)
 {
     buf body = {0};
     const http_header h = {"content-type", "application/json"};
     request_count_refused(s->gateway, e);
     api_error_put(&body, e);
-    answer(s, id, e->status, &h, 1, body.data, body.failed ? 0 : body.len);
+    ws_ingress_answer(s, id, e->status, &h, 1, body.data, body.failed ? 0 : body.len);
     buf_done(&body);
 }
 
@@ -162,7 +162,7 @@ static ws_call *call_of(const ingress_request *in)
     return (ws_call *)in;
 }
 
-static void call_free(ws_call *c)
+static void ws_ingress_call_free(ws_call *c)
 {
     ws_socket *s = c->socket;
     if (c->prev)
@@ -180,28 +180,28 @@ static void call_end(ws_call *c)
 {
     ws_socket *s = c->socket;
     c->over = true;
-    if (!c->entering) call_free(c);
+    if (!c->entering) ws_ingress_call_free(c);
     if (s->gateway->draining && s->n_calls == 0)
         websocket_close(s->ws, CODE_GOING_AWAY, "the server is shutting down");
 }
 
-static const char *method(const ingress_request *in)
+static const char *ws_ingress_method(const ingress_request *in)
 {
     return call_of(in)->ask.method;
 }
 
-static const char *path(const ingress_request *in)
+static const char *ws_ingress_path(const ingress_request *in)
 {
     return call_of(in)->ask.path;
 }
 
-static const char *query(const ingress_request *in)
+static const char *ws_ingress_query(const ingress_request *in)
 {
     return call_of(in)->ask.query;
 }
 
 /* Where a page comes from is the browser's word, not the message's. */
-static const char *header(const ingress_request *in, const char *name)
+static const char *ws_ingress_header(const ingress_request *in, const char *name)
 {
     const ws_call *c = call_of(in);
     bool of_handshake =
@@ -212,24 +212,24 @@ static const char *header(const ingress_request *in, const char *name)
     return strcmp(name, "content-type") == 0 && c->ask.body.len ? "application/json" : NULL;
 }
 
-static const char *body(const ingress_request *in, size_t *ret_len)
+static const char *ws_ingress_body(const ingress_request *in, size_t *ret_len)
 {
     const buf *b = &call_of(in)->ask.body;
     if (ret_len) *ret_len = b->len;
     return b->len ? b->data : "";
 }
 
-static void pause_body(ingress_request *in, bool paused) {} /* it is all here */
+static void ws_ingress_pause_body(ingress_request *in, bool paused) {} /* it is all here */
 
-static void reply(ingress_request *in, int status, const http_header *headers, size_t n, const void *bytes,
-                  size_t len)
+static void ws_ingress_reply(ingress_request *in, int status, const http_header *headers, size_t n,
+                             const void *bytes, size_t len)
 {
     ws_call *c = call_of(in);
-    answer(c->socket, c->ask.id, status, headers, n, bytes, len);
+    ws_ingress_answer(c->socket, c->ask.id, status, headers, n, bytes, len);
     call_end(c);
 }
 
-static void begin(ingress_request *in, int status, const http_header *headers, size_t n)
+static void ws_ingress_begin(ingress_request *in, int status, const http_header *headers, size_t n)
 {
     const ws_call *c = call_of(in);
     buf out = {0};
@@ -247,7 +247,7 @@ static void write_event(ingress_request *in, const event *e)
     if (is_told && e->n_data) send_event(c->socket, c->ask.id, e);
 }
 
-static void end(ingress_request *in)
+static void ws_ingress_end(ingress_request *in)
 {
     ws_call *c = call_of(in);
     buf out = {0};
@@ -257,28 +257,28 @@ static void end(ingress_request *in)
     call_end(c);
 }
 
-static size_t unsent(const ingress_request *in)
+static size_t ws_ingress_unsent(const ingress_request *in)
 {
     return websocket_unsent(call_of(in)->socket->ws);
 }
 
-static void drop(ingress_request *in)
+static void ws_ingress_drop(ingress_request *in)
 {
-    call_free(call_of(in));
+    ws_ingress_call_free(call_of(in));
 }
 
-static const ingress_request_ops WS_OPS = {.method = method,
-                                           .path = path,
-                                           .query = query,
-                                           .header = header,
-                                           .body = body,
-                                           .pause = pause_body,
-                                           .reply = reply,
-                                           .begin = begin,
+static const ingress_request_ops WS_OPS = {.method = ws_ingress_method,
+                                           .path = ws_ingress_path,
+                                           .query = ws_ingress_query,
+                                           .header = ws_ingress_header,
+                                           .body = ws_ingress_body,
+                                           .pause = ws_ingress_pause_body,
+                                           .reply = ws_ingress_reply,
+                                           .begin = ws_ingress_begin,
                                            .event = write_event,
-                                           .end = end,
-                                           .unsent = unsent,
-                                           .drop = drop};
+                                           .end = ws_ingress_end,
+                                           .unsent = ws_ingress_unsent,
+                                           .drop = ws_ingress_drop};
 
 static ws_call *find_call(const ws_socket *s, const char *id)
 {
@@ -301,7 +301,7 @@ static void welcome(ws_socket *s)
 }
 
 /* Endpoints that take a body as it comes get it at once. */
-static void enter(ws_call *c)
+static void ws_ingress_enter(ws_call *c)
 {
     c->entering = true;
     ingress_request_enter(c->socket->gateway, &c->ingress);
@@ -311,7 +311,7 @@ static void enter(ws_call *c)
     rq = c->over ? NULL : c->ingress.rq;
     if (rq && rq->endpoint->takes & ENDPOINT_PIECES) rq->on_body_end(rq->work, 0, NULL);
     c->entering = false;
-    if (c->over) call_free(c);
+    if (c->over) ws_ingress_call_free(c);
 }
 
 static uint64_t now_ms(const gateway *g)
@@ -332,7 +332,7 @@ static void count_cancel(ws_socket *s)
         websocket_close(s->ws, CODE_POLICY, "more than 200 requests were cancelled within ten seconds");
 }
 
-static void cancel(ws_socket *s, envelope *a)
+static void ws_ingress_cancel(ws_socket *s, envelope *a)
 {
     count_cancel(s);
     ws_call *c = find_call(s, a->id);
@@ -343,7 +343,7 @@ static void cancel(ws_socket *s, envelope *a)
     envelope_done(a);
 }
 
-static int start(ws_socket *s, envelope *a, api_error *e)
+static int ws_ingress_start(ws_socket *s, envelope *a, api_error *e)
 {
     if (find_call(s, a->id))
         return api_error_set(e, 409, "invalid_request_error", "id_in_use", "id",
@@ -375,7 +375,7 @@ static int start(ws_socket *s, envelope *a, api_error *e)
     s->n_calls++;
     http_set_idle(s->http, false);
     if (!s->is_known && knows(s, c->ingress.key)) welcome(s);
-    enter(c);
+    ws_ingress_enter(c);
     return 0;
 }
 
@@ -383,12 +383,12 @@ static int start(ws_socket *s, envelope *a, api_error *e)
 static void take_ask(ws_socket *s, envelope *a, int rc, api_error *e)
 {
     if (rc == 0 && a->cancels) {
-        cancel(s, a);
+        ws_ingress_cancel(s, a);
         return;
     }
-    if (rc == 0) rc = start(s, a, e);
+    if (rc == 0) rc = ws_ingress_start(s, a, e);
     if (rc == 0) return;
-    refuse(s, a->id, e);
+    ws_ingress_refuse(s, a->id, e);
     envelope_done(a);
 }
 
@@ -438,7 +438,7 @@ static bool parse_later(ws_socket *s, const void *bytes, size_t n)
     return true;
 }
 
-static void on_message(void *user, bool is_text, const void *bytes, size_t n)
+static void ws_ingress_on_message(void *user, bool is_text, const void *bytes, size_t n)
 {
     ws_socket *s = user;
     envelope a = {0};
@@ -460,14 +460,14 @@ static void stop_timer(gateway *g)
     g->ws_timer = NULL;
 }
 
-static void on_closed(void *user, unsigned code)
+static void ws_ingress_on_closed(void *user, unsigned code)
 {
     ws_socket *s = user;
     gateway *g = s->gateway;
     pool_job_leave(s->job ? &s->job->job : NULL);
     while (s->calls) {
         ingress_request_leave(&s->calls->ingress);
-        call_free(s->calls);
+        ws_ingress_call_free(s->calls);
     }
     if (s->prev)
         s->prev->next = s->next;
@@ -509,7 +509,7 @@ static ws_socket *socket_new(gateway *g, http_request *http)
                           .min_rate = h.min_body_rate,
                           .ping_ms = PING_MS};
     ws_socket *s = calloc(1, sizeof *s);
-    websocket_events ev = {.user = s, .message = on_message, .closed = on_closed};
+    websocket_events ev = {.user = s, .message = ws_ingress_on_message, .closed = ws_ingress_on_closed};
     if (!s || start_timer(g) != 0) {
         http_respond(http, 503, NULL, 0, NULL, 0);
         free(s);

@@ -20,7 +20,7 @@ const gateway_config *manager_config(const manager *k)
     return k->o.now ? k->o.now(k->o.user) : k->o.config;
 }
 
-static int refuse(api_error *e, const shoal_err *err)
+static int manager_refuse(api_error *e, const shoal_err *err)
 {
     int status = err->code == SHOAL_EINVALID ? 400 : err->code == SHOAL_EAUTH ? 403 : 500;
     return api_error_set(e, status, status == 500 ? "server_error" : "invalid_request_error",
@@ -36,8 +36,8 @@ static bool may(const manager *k, api_error *e)
 }
 
 /* Its ticket, and then its beginning: a job without a ticket could end unheard. */
-static model_manager_ticket *begin(job *j, bool fresh, const model_manager_watch *w, void (*first)(job *),
-                                   api_error *e)
+static model_manager_ticket *manager_begin(job *j, bool fresh, const model_manager_watch *w,
+                                           void (*first)(job *), api_error *e)
 {
     model_manager_ticket *t = job_ticket(j, w, e);
     if (!t && fresh) job_free(j);
@@ -71,7 +71,7 @@ static model_manager_ticket *load_(void *user, const config_load_request *wanted
     manager *k = user;
     bool fresh;
     job *j = may(k, e) ? load_job(k, wanted, &fresh, e) : NULL;
-    return j ? begin(j, fresh, w, kind_load, e) : NULL;
+    return j ? manager_begin(j, fresh, w, kind_load, e) : NULL;
 }
 
 static model_manager_ticket *unload_(void *user, const char *model, unsigned how,
@@ -88,7 +88,7 @@ static model_manager_ticket *unload_(void *user, const char *model, unsigned how
     if (!j) return NULL;
     if (!fresh && how & MODEL_MANAGER_AT_ONCE) k->o.hurry(k->o.user, model);
     j->how |= how;
-    return begin(j, fresh, w, kind_unload, e);
+    return manager_begin(j, fresh, w, kind_unload, e);
 }
 
 static model_manager_ticket *fetch_(void *user, const char *reference, const model_manager_watch *w,
@@ -101,11 +101,11 @@ static model_manager_ticket *fetch_(void *user, const char *reference, const mod
         .reference = reference, .folder = k->o.store, .library = &k->o.config->library};
     if (!may(k, e)) return NULL;
     if (manager_fetch_check(&o, &err) != 0) {
-        refuse(e, &err);
+        manager_refuse(e, &err);
         return NULL;
     }
     job *j = job_get(k, JOB_FETCH, reference, &fresh, e);
-    return j ? begin(j, fresh, w, kind_fetch, e) : NULL;
+    return j ? manager_begin(j, fresh, w, kind_fetch, e) : NULL;
 }
 
 static model_manager_ticket *remove_(void *user, const char *model, unsigned how,
@@ -116,7 +116,7 @@ static model_manager_ticket *remove_(void *user, const char *model, unsigned how
     job *j = may(k, e) ? job_get(k, JOB_REMOVE, model, &fresh, e) : NULL;
     if (!j) return NULL;
     j->how |= how;
-    return begin(j, fresh, w, kind_remove, e);
+    return manager_begin(j, fresh, w, kind_remove, e);
 }
 
 static bool about(void *user, const char *model, model_manager_fact *ret)
@@ -142,7 +142,7 @@ static void stay(void *user, const char *model, uint64_t s)
     if (m && !m->down) m->stay_s = s;
 }
 
-static const char *find(void *user, const char *called)
+static const char *find_manager(void *user, const char *called)
 {
     const manager *k = user;
     const char *name = json_string_value(json_object_get(manager_called(k->stored, called), "name"));
@@ -307,7 +307,7 @@ int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal
                               .leave = ticket_leave,
                               .about = about,
                               .stay = stay,
-                              .find = find,
+                              .find = find_manager,
                               .stored = stored};
     uv_timer_init(loop, &k->soon);
     k->soon.data = k;

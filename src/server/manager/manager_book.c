@@ -20,7 +20,7 @@ enum { BOOK_MAX_BYTES = 1 << 20, LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
 /* *ret stays NULL where there is no file. */
-static int read_file(json_t **ret, const char *path, shoal_err *err)
+static int manager_book_read_file(json_t **ret, const char *path, shoal_err *err)
 {
     int rc = json_parse_file(ret, path, BOOK_MAX_BYTES, err);
     if (rc == SHOAL_ENOTFOUND) return 0;
@@ -60,7 +60,7 @@ json_t *manager_book_read(const char *path, void (*take)(void *user, const confi
     json_t *root = NULL, *taken = json_array(), *o;
     shoal_err err;
     size_t i;
-    int rc = read_file(&root, path, &err);
+    int rc = manager_book_read_file(&root, path, &err);
     if (rc != 0) why(user, err.message);
     json_array_foreach(rc == 0 ? json_object_get(root, "models") : NULL, i, o)
     {
@@ -175,7 +175,7 @@ int manager_book_write(const char *path, const json_t *ours, const json_t *befor
     make_folder(path);
     int rc = lock_folder(&folder, path, err);
     if (rc != 0) return rc;
-    rc = read_file(&root, path, &why);
+    rc = manager_book_read_file(&root, path, &why);
     if (rc == SHOAL_EFORMAT || rc == SHOAL_ELIMIT)
         rc = set_aside(path, &why, err);
     else if (rc != 0)

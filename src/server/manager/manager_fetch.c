@@ -58,7 +58,7 @@ static const char *endpoint_of(const pull_ref *r, const config_library *l)
     return r->kind == PULL_OLLAMA && !r->host ? l->registry : NULL;
 }
 
-static int check(const manager_fetch_options *o, arena *mem, pull_ref *ret, shoal_err *err)
+static int check_manager_fetch(const manager_fetch_options *o, arena *mem, pull_ref *ret, shoal_err *err)
 {
     int rc = mem ? pull_ref_parse(ret, mem, o->reference, err) : err_nomem(err);
     const char *host = rc == 0 ? host_asked(mem, ret, o->library) : NULL;
@@ -76,7 +76,7 @@ int manager_fetch_check(const manager_fetch_options *o, shoal_err *err)
 {
     arena *mem = arena_new(0);
     pull_ref r;
-    int rc = check(o, mem, &r, err);
+    int rc = check_manager_fetch(o, mem, &r, err);
     arena_free(mem);
     return rc;
 }
@@ -104,7 +104,7 @@ static const char *reason(const manager_fetch *f)
     return *why ? why : "shoal pull ended without a word";
 }
 
-static void finish(manager_fetch *f)
+static void manager_fetch_finish(manager_fetch *f)
 {
     const char *why = NULL;
     while (f->n_why > 0 && f->why[f->n_why - 1] == ' ') f->why[--f->n_why] = '\0';
@@ -118,7 +118,7 @@ static void finish(manager_fetch *f)
 static void look_for_end(manager_fetch *f)
 {
     bool read = uv_is_closing((uv_handle_t *)&f->out) && uv_is_closing((uv_handle_t *)&f->err);
-    if (f->exited && read && !uv_is_closing((uv_handle_t *)&f->kill)) finish(f);
+    if (f->exited && read && !uv_is_closing((uv_handle_t *)&f->kill)) manager_fetch_finish(f);
 }
 
 static void exited(uv_process_t *p, int64_t code, int sig)
@@ -257,7 +257,7 @@ int manager_fetch_start(manager_fetch **ret, uv_loop_t *loop, const manager_fetc
     pull_ref r;
     if (!f) return err_nomem(err);
     f->mem = arena_new(0);
-    int rc = check(o, f->mem, &r, err);
+    int rc = check_manager_fetch(o, f->mem, &r, err);
     if (rc == 0 && !manager_strings(f, o)) rc = err_nomem(err);
     if (rc != 0) {
         arena_free(f->mem);

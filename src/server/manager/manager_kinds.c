@@ -30,7 +30,7 @@ static void resolve(job *j)
     j->list = manager_list(&j->k->places);
 }
 
-static void settle(job *j);
+static void manager_kinds_settle(job *j);
 static void resolved(job *j);
 
 static void fetch_told(void *user, const model_manager_progress *n)
@@ -85,7 +85,7 @@ static void resolved(job *j)
     else if (j->found.reference)
         fetch_first(j);
     else
-        settle(j);
+        manager_kinds_settle(j);
 }
 
 /* A model of the configuration, which says where its file is. */
@@ -136,7 +136,7 @@ void kind_load(job *j)
 {
     j->step = MODEL_MANAGER_RESOLVING;
     if (find_configured(j) || find_in_file(j))
-        settle(j);
+        manager_kinds_settle(j);
     else
         job_work(j, resolve, resolved);
 }
@@ -186,7 +186,7 @@ static uint64_t load_s(uint64_t bytes)
     return LOAD_S + bytes / (LOAD_MIB_PER_S * MIB);
 }
 
-static void watch(job *j, model_manager_step step)
+static void manager_kinds_watch(job *j, model_manager_step step)
 {
     j->phase = PHASE_WATCHING;
     j->since_ns = manager_now_ns(j->k);
@@ -217,7 +217,7 @@ static bool has_cores(job *j, const worker_spec *s, unsigned n)
     return false;
 }
 
-static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
+static bool manager_kinds_has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const manager *k = j->k;
     if (j->runs || model_kind_of(s->path)->device) return true; /* its weights are in a device's memory */
@@ -259,7 +259,8 @@ static void start_new(job *j, const worker_spec *s)
                  "other machines serve a model '%s' already; give this one another name", s->model);
         return;
     }
-    if (!has_room(j, s, j->found.bytes, (unsigned)s->n_replicas) || !has_cores(j, s, (unsigned)s->n_replicas))
+    if (!manager_kinds_has_room(j, s, j->found.bytes, (unsigned)s->n_replicas) ||
+        !has_cores(j, s, (unsigned)s->n_replicas))
         return;
     managed_model *m = managed_model_new(k, s, &j->wanted);
     if (!m) {
@@ -269,7 +270,7 @@ static void start_new(job *j, const worker_spec *s)
     m->bytes = j->found.bytes;
     m->loading = true;
     if (manager_apply(k, &err) == 0) {
-        watch(j, MODEL_MANAGER_STARTING);
+        manager_kinds_watch(j, MODEL_MANAGER_STARTING);
         return;
     }
     undo(k, m);
@@ -291,7 +292,9 @@ static void change(job *j, managed_model *m, const worker_spec *s)
             s->model, m->spec.path);
         return;
     }
-    if (more > 0 && (!has_room(j, s, m->bytes, (unsigned)more) || !has_cores(j, s, (unsigned)wanted))) return;
+    if (more > 0 &&
+        (!manager_kinds_has_room(j, s, m->bytes, (unsigned)more) || !has_cores(j, s, (unsigned)wanted)))
+        return;
     if (j->wanted.keep_alive_s != LOAD_REQUEST_STAYS) m->stay_s = j->wanted.keep_alive_s;
     m->wanted.keep |= j->wanted.keep;
     if (more != 0) {
@@ -305,7 +308,7 @@ static void change(job *j, managed_model *m, const worker_spec *s)
             return;
         }
     }
-    watch(j, MODEL_MANAGER_STARTING);
+    manager_kinds_watch(j, MODEL_MANAGER_STARTING);
 }
 
 static void bring_back(job *j, managed_model *m)
@@ -316,7 +319,7 @@ static void bring_back(job *j, managed_model *m)
     if (manager_apply(k, &err) != 0)
         job_fail_as(j, &err);
     else
-        watch(j, MODEL_MANAGER_STARTING);
+        manager_kinds_watch(j, MODEL_MANAGER_STARTING);
 }
 
 static bool is_pipeline(const gateway_config *c, const char *name)
@@ -335,7 +338,7 @@ static const char *name_is_taken(const manager *k, const char *name)
     return config_ensemble_find(manager_config(k), name) ? "an ensemble" : NULL;
 }
 
-static void settle(job *j)
+static void manager_kinds_settle(job *j)
 {
     manager *k = j->k;
     worker_spec s = spec_of(j);
@@ -359,7 +362,7 @@ static void settle(job *j)
     else if (base && m)
         bring_back(j, m);
     else if (base)
-        watch(j, MODEL_MANAGER_STARTING);
+        manager_kinds_watch(j, MODEL_MANAGER_STARTING);
     else if (m)
         change(j, m, &s);
     else
@@ -377,7 +380,7 @@ static void fail_loads(manager *k, const char *name, int status, const char *cod
 }
 
 /* It hangs: its worker is ended, and the place is free. One of the configuration starts on. */
-static void give_up(job *j, managed_model *m)
+static void manager_kinds_give_up(job *j, managed_model *m)
 {
     manager *k = j->k;
     unsigned long long s = load_s(j->found.bytes);
@@ -414,7 +417,7 @@ static void look_at_load(job *j)
         manager_loaded(k, j);
         job_done_in_book(j, MODEL_MANAGER_READY);
     } else if (manager_now_ns(k) - j->since_ns >= load_s(j->found.bytes) * 1000000000) {
-        give_up(j, m);
+        manager_kinds_give_up(j, m);
     }
 }
 
@@ -447,7 +450,7 @@ static void take_down(job *j)
         j->book_at = k->book_wanted;
     }
     if (j->how & MODEL_MANAGER_AT_ONCE) k->o.hurry(k->o.user, j->model);
-    watch(j, MODEL_MANAGER_DRAINING);
+    manager_kinds_watch(j, MODEL_MANAGER_DRAINING);
 }
 
 static void unload(job *j)
@@ -475,7 +478,7 @@ static void unload(job *j)
     else if (m || base_find(k, j->model))
         take_down(j);
     else
-        watch(j, MODEL_MANAGER_DRAINING); /* it is on its way out */
+        manager_kinds_watch(j, MODEL_MANAGER_DRAINING); /* it is on its way out */
 }
 
 void kind_unload(job *j)

@@ -202,7 +202,7 @@ void managed_model_tick(manager *k)
 
 /* ---- the book --------------------------------------------------------------------------------------- */
 
-static bool is_named(const json_t *entry, const char *name)
+static bool manager_models_is_named(const json_t *entry, const char *name)
 {
     const char *said = json_string_value(json_object_get(entry, "name"));
     return said && strcmp(said, name) == 0;
@@ -211,7 +211,7 @@ static bool is_named(const json_t *entry, const char *name)
 void manager_forget_absent(manager *k, const char *name)
 {
     for (size_t i = json_array_size(k->absent); i-- > 0;)
-        if (is_named(json_array_get(k->absent, i), name)) json_array_remove(k->absent, i);
+        if (manager_models_is_named(json_array_get(k->absent, i), name)) json_array_remove(k->absent, i);
 }
 
 void manager_loaded(manager *k, job *j)

@@ -23,7 +23,7 @@ enum { SESSION_MAX_BYTES = 1 << 20 };
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
-static json_t *describe(const manager *k)
+static json_t *manager_session_describe(const manager *k)
 {
     json_t *models = json_array(), *unloaded = json_array();
     bool ok = models && unloaded;
@@ -61,7 +61,7 @@ void session_write(manager *k)
 {
     if (!handover_is_open() || k->closing || k->session)
         return; /* until all is loaded again the old file counts */
-    json_t *all = describe(k);
+    json_t *all = manager_session_describe(k);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     int fd = text ? memfd_create("shoal-loaded", MFD_CLOEXEC) : -1;
     if (fd >= 0 && write_all(fd, text)) {
@@ -83,7 +83,7 @@ void session_close(manager *k)
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-static json_t *read_text(int fd)
+static json_t *manager_session_read_text(int fd)
 {
     struct stat st;
     json_t *all = NULL;
@@ -100,7 +100,7 @@ void session_open(manager *k)
 {
     k->session_fd = -1;
     for (int fd; (fd = handover_take(LOADED_NAME)) >= 0;) set_file(k, fd);
-    if (k->session_fd >= 0) k->session = read_text(k->session_fd);
+    if (k->session_fd >= 0) k->session = manager_session_read_text(k->session_fd);
 }
 
 static bool is_unloaded(const manager *k, const char *name)

@@ -8,7 +8,7 @@
 
 #include "json/json.h"
 
-static void fill(api_error *e, int status, const char *type, const char *code, const char *param)
+static void api_error_fill(api_error *e, int status, const char *type, const char *code, const char *param)
 {
     *e = (api_error){.status = status, .type = type, .code = code};
     snprintf(e->param, sizeof e->param, "%s", param ? param : "");
@@ -17,7 +17,7 @@ static void fill(api_error *e, int status, const char *type, const char *code, c
 int api_error_set(api_error *e, int status, const char *type, const char *code, const char *param,
                   const char *fmt, ...)
 {
-    fill(e, status, type, code, param);
+    api_error_fill(e, status, type, code, param);
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(e->message, sizeof e->message, fmt, ap);
@@ -27,7 +27,7 @@ int api_error_set(api_error *e, int status, const char *type, const char *code, 
 
 int api_error_bad(api_error *e, const char *param, const char *fmt, ...)
 {
-    fill(e, 400, "invalid_request_error", NULL, param);
+    api_error_fill(e, 400, "invalid_request_error", NULL, param);
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(e->message, sizeof e->message, fmt, ap);
@@ -63,7 +63,7 @@ static const struct outcome {
     {SHOAL_ECANCELLED, 503, "service_unavailable", "cancelled", 1},
 };
 
-static bool begins(const char *s, const char *with)
+static bool api_error_begins(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
 }
@@ -72,14 +72,15 @@ static bool begins(const char *s, const char *with)
  * grammar_schema.h), OpenAI's name for that. */
 static const char *param_of(const char *message)
 {
-    if (begins(message, "json_schema:")) return "response_format";
-    return begins(message, "tools/") ? "tools" : NULL;
+    if (api_error_begins(message, "json_schema:")) return "response_format";
+    return api_error_begins(message, "tools/") ? "tools" : NULL;
 }
 
 static bool is_about_a_form(const char *message)
 {
-    return param_of(message) || begins(message, "the form of the reply") || begins(message, "the schema ") ||
-           begins(message, "the reply nests too deeply for its schema");
+    return param_of(message) || api_error_begins(message, "the form of the reply") ||
+           api_error_begins(message, "the schema ") ||
+           api_error_begins(message, "the reply nests too deeply for its schema");
 }
 
 int api_error_from_call(api_error *e, const call_result *r)

@@ -15,7 +15,7 @@
 #define MS_MAX 86400000.0
 
 /* The part's text into out; false when it does not fit or is none. */
-static bool text_of(const multipart_part *p, char *out, size_t cap)
+static bool detect_parse_text_of(const multipart_part *p, char *out, size_t cap)
 {
     if (p->len >= cap || memchr(p->data, '\0', p->len)) return false;
     memcpy(out, p->data, p->len);
@@ -29,7 +29,7 @@ static int read_number(const multipart *m, const char *name, double max, double 
     char text[40];
     double v = 0;
     if (!p) return 0;
-    if (!text_of(p, text, sizeof text) || !number_double(text, &v) || !(v >= 0 && v <= max))
+    if (!detect_parse_text_of(p, text, sizeof text) || !number_double(text, &v) || !(v >= 0 && v <= max))
         return api_error_bad(e, name, "\"%s\" must be a number from 0 to %g", name, max);
     *ret = v;
     return 0;
@@ -43,7 +43,7 @@ static int read_form(detect_spec *s, const multipart *m, api_error *e)
     if (!file) return api_error_bad(e, "file", "\"file\" must be a sound file");
     r->audio.data = (uint8_t *)file->data;
     r->audio.len = file->len;
-    if (model && !text_of(model, s->model, sizeof s->model))
+    if (model && !detect_parse_text_of(model, s->model, sizeof s->model))
         return api_error_bad(e, "model", "\"model\" must be a model's name");
     r->probabilities = all && all->len == 4 && strncasecmp(all->data, "true", 4) == 0;
     if (all && !r->probabilities && !(all->len == 5 && strncasecmp(all->data, "false", 5) == 0))

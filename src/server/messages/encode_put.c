@@ -98,7 +98,7 @@ static void put_items(buf *out, const ProtobufCMessage *m, const ProtobufCFieldD
     buf_putc(out, ']');
 }
 
-static void put_field(buf *out, const ProtobufCFieldDescriptor *f, const void *at)
+static void encode_put_put_field(buf *out, const ProtobufCFieldDescriptor *f, const void *at)
 {
     switch (f->type) {
     case PROTOBUF_C_TYPE_STRING: put_string(out, *(const char *const *)at); break;
@@ -119,7 +119,7 @@ static void put_message(buf *out, const ProtobufCMessage *m)
     }
     for (unsigned i = 0; i < d->n_fields; i++) {
         buf_printf(out, "%c\"%s\":", i ? ',' : '{', d->fields[i].name);
-        put_field(out, &d->fields[i], (const char *)m + d->fields[i].offset);
+        encode_put_put_field(out, &d->fields[i], (const char *)m + d->fields[i].offset);
     }
     buf_putc(out, '}');
 }
@@ -316,7 +316,7 @@ static void put_scored(buf *out, const Shoal__V1__ScoreReply *r, size_t i)
 }
 
 /* "usage" has the rows that were read. */
-static void put_rows(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r)
+static void encode_put_put_rows(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r)
 {
     buf_puts(out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < r->n_rows; i++) put_scored(out, r, i);
@@ -332,7 +332,7 @@ void encode_put(buf *out, const encode_spec *s, const ProtobufCMessage *reply, u
     switch (s->kind) {
     case ASK_RERANK: put_ranking(out, s, (const Shoal__V1__ClassifyReply *)reply, ret_tokens); break;
     case ASK_MODERATE: put_moderations(out, s, (const Shoal__V1__ClassifyReply *)reply, ret_tokens); break;
-    case ASK_SCORE: put_rows(out, s, (const Shoal__V1__ScoreReply *)reply); break;
+    case ASK_SCORE: encode_put_put_rows(out, s, (const Shoal__V1__ScoreReply *)reply); break;
     default: put_list(out, s, reply, ret_tokens);
     }
 }

@@ -66,7 +66,7 @@ int fields_parse(json_t **ret, const char *body, size_t len, api_error *e)
     return rc;
 }
 
-static int refuse(api_error *e, const char *key, const shoal_err *err)
+static int fields_refuse(api_error *e, const char *key, const shoal_err *err)
 {
     return api_error_bad(e, key, "%s", err->message);
 }
@@ -74,13 +74,13 @@ static int refuse(api_error *e, const char *key, const shoal_err *err)
 int fields_str(const json_t *o, const char *key, const char **ret, api_error *e)
 {
     shoal_err err;
-    return json_get_str(o, key, ret, &err) == 0 ? 0 : refuse(e, key, &err);
+    return json_get_str(o, key, ret, &err) == 0 ? 0 : fields_refuse(e, key, &err);
 }
 
 int fields_int(const json_t *o, const char *key, int64_t min, int64_t max, int64_t *ret, api_error *e)
 {
     shoal_err err;
-    return json_get_int(o, key, min, max, ret, &err) == 0 ? 0 : refuse(e, key, &err);
+    return json_get_int(o, key, min, max, ret, &err) == 0 ? 0 : fields_refuse(e, key, &err);
 }
 
 /* An integer of 64 bits without a sign has become a real number in json.h; half of it has room. */
@@ -96,7 +96,7 @@ int fields_num(const json_t *o, const char *key, double min, double max, float *
 {
     shoal_err err;
     double v = *ret;
-    if (json_get_num(o, key, min, max, &v, &err) != 0) return refuse(e, key, &err);
+    if (json_get_num(o, key, min, max, &v, &err) != 0) return fields_refuse(e, key, &err);
     *ret = (float)v;
     return 0;
 }
@@ -104,7 +104,7 @@ int fields_num(const json_t *o, const char *key, double min, double max, float *
 int fields_bool(const json_t *o, const char *key, bool *ret, api_error *e)
 {
     shoal_err err;
-    return json_get_bool(o, key, ret, &err) == 0 ? 0 : refuse(e, key, &err);
+    return json_get_bool(o, key, ret, &err) == 0 ? 0 : fields_refuse(e, key, &err);
 }
 
 const json_t *fields_get(const json_t *o, const char *key)

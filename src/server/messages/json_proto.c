@@ -204,7 +204,7 @@ static int read_fields(reader *r, json_t *into, const proto_message *m, cur c, b
 }
 
 /* A member of both forms is found out when its text finds the other there, in whichever order they came. */
-static int read_all(reader *r, json_t *into, const proto_message *m, cur c)
+static int json_proto_read_all(reader *r, json_t *into, const proto_message *m, cur c)
 {
     held behind = {0};
     int rc = read_fields(r, into, m, c, false, &behind);
@@ -217,7 +217,7 @@ static int read_message(reader *r, json_t *into, const proto_message *m, const u
     if (r->depth == JSON_DEPTH_MAX)
         return err_set(r->err, SHOAL_ELIMIT, "messages may nest %d deep", JSON_DEPTH_MAX);
     r->depth++;
-    int rc = read_all(r, into, m, cur_over(bytes, n));
+    int rc = json_proto_read_all(r, into, m, cur_over(bytes, n));
     r->depth--;
     return rc;
 }
@@ -259,7 +259,7 @@ static bool fits_one(const proto_field *f, const json_t *v)
     return f->type == PROTO_MESSAGE ? json_is_object(v) : is_number(v, f->type);
 }
 
-static bool fits(const proto_field *f, const json_t *v)
+static bool json_proto_fits(const proto_field *f, const json_t *v)
 {
     if (!f->repeated) return fits_one(f, v);
     bool ok = json_is_array(v);
@@ -298,7 +298,7 @@ static void put_packed(buf *out, const proto_field *f, const json_t *list)
     buf_done(&b);
 }
 
-static void put_number(buf *out, const proto_field *f, const json_t *v)
+static void json_proto_put_number(buf *out, const proto_field *f, const json_t *v)
 {
     uint64_t bits = bits_of(v, f->type);
     switch (wire_of(f->type)) {
@@ -327,7 +327,7 @@ static int put_one(buf *out, const proto_field *f, const json_t *v, shoal_err *e
         if (rc == SHOAL_EFORMAT) rc = err_set(err, SHOAL_EINVALID, "%s: is not base64", f->name);
         break;
     case PROTO_MESSAGE: rc = write_message(&b, f->message, v, err); break;
-    default: put_number(out, f, v); return 0;
+    default: json_proto_put_number(out, f, v); return 0;
     }
     put_buf(out, f->number, &b);
     return rc;
@@ -386,7 +386,7 @@ static void put_real(buf *out, double v)
     if (!strpbrk(s, ".e")) buf_puts(out, ".0");
 }
 
-static void put_json(buf *out, const json_t *v)
+static void json_proto_put_json(buf *out, const json_t *v)
 {
     const char *key, *comma = "";
     json_t *child;
@@ -398,7 +398,7 @@ static void put_json(buf *out, const json_t *v)
             buf_puts(out, comma);
             json_put_string(out, key, strlen(key));
             buf_putc(out, ':');
-            put_json(out, child);
+            json_proto_put_json(out, child);
             comma = ",";
         }
         buf_putc(out, '}');
@@ -407,7 +407,7 @@ static void put_json(buf *out, const json_t *v)
         json_array_foreach(v, i, child)
         {
             buf_puts(out, i ? "," : "");
-            put_json(out, child);
+            json_proto_put_json(out, child);
         }
         buf_putc(out, ']');
     } else if (json_is_real(v)) {
@@ -430,7 +430,7 @@ static void put_member(buf *out, const char *key, const json_t *v)
     buf_puts(out, out->len ? "," : "{");
     json_put_string(out, key, strlen(key));
     buf_putc(out, ':');
-    put_json(out, v);
+    json_proto_put_json(out, v);
 }
 
 static int write_member(buf *out, buf *more, const proto_message *m, const char *key, const json_t *v,
@@ -439,10 +439,10 @@ static int write_member(buf *out, buf *more, const proto_message *m, const char 
     const proto_field *f = proto_field_named(m, key), *text = field_of_json(m, key);
     buf b = {0};
     if (f && json_is_object(v) && is_map(f)) return put_map(out, f, v, err);
-    if (f && !f->member && fits(f, v))
+    if (f && !f->member && json_proto_fits(f, v))
         return f->repeated ? put_list(out, f, v, err) : put_one(out, f, v, err);
     if (text) {
-        put_json(&b, v);
+        json_proto_put_json(&b, v);
         put_buf(out, text->number, &b);
     } else if (m->more) {
         put_member(more, key, v);

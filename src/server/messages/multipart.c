@@ -18,7 +18,7 @@ static int malformed(api_error *e, const char *why)
     return api_error_bad(e, NULL, "the multipart body is malformed: %s", why);
 }
 
-static bool is_blank(char c)
+static bool multipart_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
@@ -32,7 +32,7 @@ static bool is_token_char(char c)
 
 static void skip_blanks(cursor *c)
 {
-    while (c->at < c->end && is_blank(*c->at)) c->at++;
+    while (c->at < c->end && multipart_is_blank(*c->at)) c->at++;
 }
 
 /* ---- parameters: ; name=token, ; name="quoted" -------------------------------------------------- */
@@ -44,7 +44,7 @@ typedef struct parameter {
     bool cut;
 } parameter;
 
-static void put(parameter *p, size_t *n, char ch)
+static void multipart_put(parameter *p, size_t *n, char ch)
 {
     p->cut = *n + 1 >= sizeof p->value;
     if (p->cut) return;
@@ -58,7 +58,7 @@ static bool read_quoted(cursor *c, parameter *p)
     for (c->at++; c->at < c->end && *c->at != '"'; c->at++) {
         if (*c->at == '\\' && c->at + 1 < c->end && (c->at[1] == '"' || c->at[1] == '\\')) c->at++;
         if ((unsigned char)*c->at < 0x20 || *c->at == 0x7F) return false;
-        put(p, &n, *c->at);
+        multipart_put(p, &n, *c->at);
     }
     p->value[n] = '\0';
     if (c->at == c->end) return false;
@@ -83,7 +83,7 @@ static bool next_parameter(cursor *c, parameter *p, bool *ret_bad)
     if (c->at < c->end && *c->at == '"') {
         if (!read_quoted(c, p)) return false;
     } else {
-        for (; c->at < c->end && is_token_char(*c->at); c->at++) put(p, &n, *c->at);
+        for (; c->at < c->end && is_token_char(*c->at); c->at++) multipart_put(p, &n, *c->at);
         p->value[n] = '\0';
         if (n == 0) return false;
     }
@@ -91,7 +91,7 @@ static bool next_parameter(cursor *c, parameter *p, bool *ret_bad)
     return true;
 }
 
-static bool is_named(const parameter *p, const char *name)
+static bool multipart_is_named(const parameter *p, const char *name)
 {
     return p->n_name == strlen(name) && strncasecmp(p->name, name, p->n_name) == 0;
 }
@@ -104,7 +104,7 @@ bool multipart_is_form(const char *content_type)
 {
     size_t n = sizeof FORM - 1;
     return content_type && strncasecmp(content_type, FORM, n) == 0 &&
-           (content_type[n] == '\0' || content_type[n] == ';' || is_blank(content_type[n]));
+           (content_type[n] == '\0' || content_type[n] == ';' || multipart_is_blank(content_type[n]));
 }
 
 /* RFC 2046: what a boundary may hold. */
@@ -125,7 +125,7 @@ static int find_boundary(const char *content_type, char *out, size_t *ret_n, api
     parameter p;
     bool bad, found = false;
     while (next_parameter(&c, &p, &bad)) {
-        if (!is_named(&p, "boundary")) continue;
+        if (!multipart_is_named(&p, "boundary")) continue;
         if (found || p.cut || !is_boundary(p.value, strlen(p.value))) bad = true;
         if (bad) break;
         found = true;
@@ -150,12 +150,12 @@ static int read_disposition(multipart_part *p, cursor c, api_error *e)
         return malformed(e, "a part's Content-Disposition is not form-data");
     c.at += sizeof form_data - 1;
     while (next_parameter(&c, &q, &bad)) {
-        if (is_named(&q, "name")) {
+        if (multipart_is_named(&q, "name")) {
             if (named || q.cut || strlen(q.value) >= sizeof p->name || !*q.value)
                 return malformed(e, "a part's name is given twice, empty or too long");
             named = true;
             memcpy(p->name, q.value, strlen(q.value) + 1);
-        } else if (is_named(&q, "filename")) {
+        } else if (multipart_is_named(&q, "filename")) {
             p->has_filename = true;
             snprintf(p->filename, sizeof p->filename, "%.*s", (int)sizeof p->filename - 1, q.value);
         }
@@ -193,7 +193,7 @@ static int read_header(multipart_part *p, cursor line, bool *has_disposition, ap
 }
 
 /* Lines of headers, the empty one at their end included. */
-static int read_head(multipart_part *p, cursor c, api_error *e)
+static int multipart_read_head(multipart_part *p, cursor c, api_error *e)
 {
     bool has_disposition = false;
     for (;;) {
@@ -238,7 +238,7 @@ int multipart_open(multipart_reader *ret, const char *content_type, const multip
     return find_boundary(content_type, ret->boundary, &ret->n_boundary, e);
 }
 
-static int give(const multipart_reader *r, const char *bytes, size_t n, api_error *e)
+static int multipart_give(const multipart_reader *r, const char *bytes, size_t n, api_error *e)
 {
     return r->state == AT_DATA && n > 0 ? r->ev.data(r->ev.user, bytes, n, e) : 0;
 }
@@ -261,7 +261,7 @@ static int go_on_matching(multipart_reader *r, cursor *c, api_error *e)
      * behind its first byte a boundary has none. */
     size_t n_before = r->n_matched, implied = r->n_implied;
     r->n_matched = r->n_implied = 0;
-    return give(r, r->boundary + implied, n_before - implied, e);
+    return multipart_give(r, r->boundary + implied, n_before - implied, e);
 }
 
 /* Where a boundary may have begun that the piece cuts; end: nowhere. */
@@ -278,7 +278,7 @@ static int read_data(multipart_reader *r, cursor *c, api_error *e)
     if (r->n_matched > 0) return go_on_matching(r, c, e);
     const char *from = c->at, *end = memmem(from, (size_t)(c->end - from), r->boundary, r->n_boundary);
     const char *to = end ? end : find_cut(r, *c);
-    int rc = give(r, from, (size_t)(to - from), e);
+    int rc = multipart_give(r, from, (size_t)(to - from), e);
     r->n_matched = (size_t)(c->end - to);
     r->n_implied = 0;
     c->at = end ? end + r->n_boundary : c->end;
@@ -292,7 +292,7 @@ static int read_line_end(multipart_reader *r, char ch, api_error *e)
         r->state = AT_DASH;
     } else if (r->state == AT_DASH && ch == '-') {
         r->state = AT_END;
-    } else if ((r->state == AT_LINE || r->state == AT_BLANKS) && (is_blank(ch) || ch == '\r')) {
+    } else if ((r->state == AT_LINE || r->state == AT_BLANKS) && (multipart_is_blank(ch) || ch == '\r')) {
         r->state = ch == '\r' ? AT_CR : AT_BLANKS;
     } else if (r->state == AT_CR && ch == '\n') {
         r->state = AT_HEAD;
@@ -324,7 +324,7 @@ static int begin_part(multipart_reader *r, api_error *e)
     multipart_part p = {0};
     if (r->n_parts == MULTIPART_PARTS_MAX)
         return api_error_bad(e, NULL, "the form has more than %d parts", MULTIPART_PARTS_MAX);
-    int rc = read_head(&p, (cursor){r->head, r->head + r->n_head}, e);
+    int rc = multipart_read_head(&p, (cursor){r->head, r->head + r->n_head}, e);
     if (rc == 0) rc = note_name(r, p.name, e);
     begin_data(r, AT_DATA);
     return rc == 0 ? r->ev.part(r->ev.user, &p, e) : rc;

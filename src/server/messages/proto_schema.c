@@ -54,7 +54,7 @@ static void note(reading *r, int rc)
 /* ---- pieces of descriptors ----------------------------------------------------------------------- */
 
 /* The text of the field of that number, "" when there is none. */
-static const char *text_of(reading *r, const uint8_t *bytes, size_t n, uint32_t number)
+static const char *proto_schema_text_of(reading *r, const uint8_t *bytes, size_t n, uint32_t number)
 {
     cur c = cur_over(bytes, n);
     proto_item it, found = {0};
@@ -113,7 +113,7 @@ static void each(reading *r, const uint8_t *bytes, size_t n, uint32_t number, pi
     }
 }
 
-static void count(reading *r, void *to, const uint8_t *bytes, size_t n)
+static void proto_schema_count(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     ++*(size_t *)to;
 }
@@ -132,13 +132,13 @@ static const char *member_of(reading *r, const char *name)
 static void read_field(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     proto_message *m = to;
-    proto_field f = {.name = text_of(r, bytes, n, ANY_NAME),
+    proto_field f = {.name = proto_schema_text_of(r, bytes, n, ANY_NAME),
                      .number = (uint32_t)number_of(r, bytes, n, FIELD_NUMBER),
                      .type = (proto_type)number_of(r, bytes, n, FIELD_TYPE),
                      .repeated = number_of(r, bytes, n, FIELD_LABEL) == LABEL_REPEATED};
     if (f.type == PROTO_STRING && !f.repeated) f.member = member_of(r, f.name);
     if (f.type == PROTO_MESSAGE) {
-        f.message = message_named(r->s, text_of(r, bytes, n, FIELD_TYPE_NAME));
+        f.message = message_named(r->s, proto_schema_text_of(r, bytes, n, FIELD_TYPE_NAME));
         if (!f.message) note(r, SHOAL_EFORMAT);
     }
     m->fields[m->n++] = f;
@@ -150,7 +150,7 @@ static void read_field(reading *r, void *to, const uint8_t *bytes, size_t n)
 static void fill_message(reading *r, proto_message *m, const uint8_t *bytes, size_t n)
 {
     size_t n_fields = 0;
-    each(r, bytes, n, MESSAGE_FIELD, count, &n_fields);
+    each(r, bytes, n, MESSAGE_FIELD, proto_schema_count, &n_fields);
     m->fields = arena_alloc(r->s->mem, (n_fields + 1) * sizeof *m->fields);
     m->n = 0; /* a name that comes twice is the last one's */
     m->more = NULL;
@@ -169,14 +169,14 @@ typedef struct scope {
 static void read_enum(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     const scope *in = to;
-    if (!in->fills) add_symbol(r, full_name(r, in->name, text_of(r, bytes, n, ANY_NAME)));
+    if (!in->fills) add_symbol(r, full_name(r, in->name, proto_schema_text_of(r, bytes, n, ANY_NAME)));
 }
 
 static void read_message(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     const scope *in = to;
     proto_schema *s = r->s;
-    scope own = {.name = full_name(r, in->name, text_of(r, bytes, n, ANY_NAME)),
+    scope own = {.name = full_name(r, in->name, proto_schema_text_of(r, bytes, n, ANY_NAME)),
                  .depth = in->depth + 1,
                  .fills = in->fills};
     if (own.depth > NESTING_MAX) note(r, SHOAL_EFORMAT);
@@ -187,7 +187,7 @@ static void read_message(reading *r, void *to, const uint8_t *bytes, size_t n)
         if (!r->counts) s->messages[s->n_messages].name = own.name;
         s->n_messages++;
         add_symbol(r, own.name);
-        if (r->counts) each(r, bytes, n, MESSAGE_FIELD, count, &s->n_symbols);
+        if (r->counts) each(r, bytes, n, MESSAGE_FIELD, proto_schema_count, &s->n_symbols);
     }
     each(r, bytes, n, MESSAGE_NESTED, read_message, &own);
     each(r, bytes, n, MESSAGE_ENUM, read_enum, &own);
@@ -198,13 +198,13 @@ static void read_message(reading *r, void *to, const uint8_t *bytes, size_t n)
 static void read_method(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     proto_schema *s = r->s;
-    const char *service = to, *name = text_of(r, bytes, n, ANY_NAME);
+    const char *service = to, *name = proto_schema_text_of(r, bytes, n, ANY_NAME);
     add_symbol(r, full_name(r, service, name));
     if (!r->counts) {
         proto_method *m = &s->methods[s->n_methods];
         *m = (proto_method){.path = arena_printf(s->mem, "/%s/%s", service, name),
-                            .input = message_named(s, text_of(r, bytes, n, METHOD_INPUT)),
-                            .output = message_named(s, text_of(r, bytes, n, METHOD_OUTPUT)),
+                            .input = message_named(s, proto_schema_text_of(r, bytes, n, METHOD_INPUT)),
+                            .output = message_named(s, proto_schema_text_of(r, bytes, n, METHOD_OUTPUT)),
                             .streams_in = number_of(r, bytes, n, METHOD_STREAMS_IN),
                             .streams_out = number_of(r, bytes, n, METHOD_STREAMS_OUT)};
         if (!m->path) note(r, SHOAL_ENOMEM);
@@ -217,7 +217,7 @@ static void read_service(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     proto_schema *s = r->s;
     const scope *in = to;
-    const char *name = full_name(r, in->name, text_of(r, bytes, n, ANY_NAME));
+    const char *name = full_name(r, in->name, proto_schema_text_of(r, bytes, n, ANY_NAME));
     add_symbol(r, name);
     if (!r->counts) s->services[s->n_services] = name;
     s->n_services++;
@@ -233,14 +233,14 @@ static void read_import(reading *r, void *to, const uint8_t *bytes, size_t n)
     if (!f->imports[f->n_imports++]) note(r, SHOAL_ENOMEM);
 }
 
-static void read_file(reading *r, void *to, const uint8_t *bytes, size_t n)
+static void proto_schema_read_file(reading *r, void *to, const uint8_t *bytes, size_t n)
 {
     proto_schema *s = r->s;
     proto_file *f = &s->files[s->n_files++];
     size_t n_imports = 0;
-    each(r, bytes, n, FILE_IMPORT, count, &n_imports);
-    *f = (proto_file){.name = text_of(r, bytes, n, FILE_NAME),
-                      .package = text_of(r, bytes, n, FILE_PACKAGE),
+    each(r, bytes, n, FILE_IMPORT, proto_schema_count, &n_imports);
+    *f = (proto_file){.name = proto_schema_text_of(r, bytes, n, FILE_NAME),
+                      .package = proto_schema_text_of(r, bytes, n, FILE_PACKAGE),
                       .bytes = bytes,
                       .n = n,
                       .imports = arena_alloc(s->mem, (n_imports + 1) * sizeof *f->imports)};
@@ -276,10 +276,10 @@ static int read_set(proto_schema *s, const uint8_t *bytes, size_t n)
 {
     reading r = {.s = s, .counts = true};
     size_t n_files = 0;
-    each(&r, bytes, n, SET_FILE, count, &n_files);
+    each(&r, bytes, n, SET_FILE, proto_schema_count, &n_files);
     s->files = arena_alloc(s->mem, (n_files + 1) * sizeof *s->files);
     if (!s->files) return SHOAL_ENOMEM;
-    each(&r, bytes, n, SET_FILE, read_file, NULL);
+    each(&r, bytes, n, SET_FILE, proto_schema_read_file, NULL);
     walk(&r, FILE_MESSAGE, read_message, false);
     walk(&r, FILE_ENUM, read_enum, false);
     walk(&r, FILE_SERVICE, read_service, false);

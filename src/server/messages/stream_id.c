@@ -88,14 +88,14 @@ void stream_id_model(uint8_t ret[STREAM_MODEL_BYTES], const char *identity, cons
 
 /* Each puts what it has at `to`, and returns where the next one goes. An id is put with every event. */
 
-static uint8_t *put_number(uint8_t *to, uint64_t v)
+static uint8_t *stream_id_put_number(uint8_t *to, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7) *to++ = (uint8_t)(v | 0x80);
     *to++ = (uint8_t)v;
     return to;
 }
 
-static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t n)
+static uint8_t *stream_id_put_bytes(uint8_t *to, const void *bytes, size_t n)
 {
     memcpy(to, bytes, n);
     return to + n;
@@ -103,21 +103,21 @@ static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t n)
 
 static uint8_t *put_mark(uint8_t *to, const stream_mark *m)
 {
-    for (int i = 0; i < MARK_PARTS; i++) to = put_number(to, m->n_bytes[i]);
-    to = put_number(to, (uint64_t)m->n_logprobs << MARK_SHIFT | (m->finished ? MARK_ENDED : 0) |
-                            (m->begun ? MARK_BEGUN : 0));
-    to = put_number(to, m->max_tokens);
-    return put_bytes(to, &m->sum, sizeof m->sum);
+    for (int i = 0; i < MARK_PARTS; i++) to = stream_id_put_number(to, m->n_bytes[i]);
+    to = stream_id_put_number(to, (uint64_t)m->n_logprobs << MARK_SHIFT | (m->finished ? MARK_ENDED : 0) |
+                                      (m->begun ? MARK_BEGUN : 0));
+    to = stream_id_put_number(to, m->max_tokens);
+    return stream_id_put_bytes(to, &m->sum, sizeof m->sum);
 }
 
 void stream_id_put(buf *out, const stream_id *s)
 {
     uint8_t bytes[HEAD_BYTES + STREAM_CHOICES_MAX * MARK_BYTES], *to = bytes;
     *to++ = VERSION;
-    to = put_bytes(to, s->request, sizeof s->request);
-    to = put_bytes(to, s->model, sizeof s->model);
-    to = put_bytes(to, s->nonce, sizeof s->nonce);
-    to = put_number(to, (uint64_t)s->created);
+    to = stream_id_put_bytes(to, s->request, sizeof s->request);
+    to = stream_id_put_bytes(to, s->model, sizeof s->model);
+    to = stream_id_put_bytes(to, s->nonce, sizeof s->nonce);
+    to = stream_id_put_number(to, (uint64_t)s->created);
     *to++ = (uint8_t)(s->zone + ZONE_BIAS);
     *to++ = s->usage_sent ? USAGE_SENT : 0;
     *to++ = (uint8_t)s->n_choices;
@@ -157,7 +157,7 @@ static void take_mark(cur *c, stream_mark *m)
     m->sum = cur_u32(c);
 }
 
-static bool take(cur *c, stream_id *s)
+static bool stream_id_take(cur *c, stream_id *s)
 {
     if (cur_u8(c) != VERSION) return false;
     take_bytes(c, s->request, sizeof s->request);
@@ -193,7 +193,7 @@ int stream_id_parse(stream_id *ret, const char *text, size_t n, shoal_err *err)
     bool good = rc == 0;
     if (good) {
         cur c = cur_over(bytes.data, bytes.len);
-        good = take(&c, &s) && is_spelt(&s, text, n);
+        good = stream_id_take(&c, &s) && is_spelt(&s, text, n);
     }
     buf_done(&bytes);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);

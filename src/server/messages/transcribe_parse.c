@@ -34,7 +34,8 @@ void transcribe_spec_done(transcribe_spec *s)
 }
 
 /* A field's text; absent or empty leaves *ret as it was. */
-static int read_text(transcribe_spec *s, const multipart *m, const char *name, const char **ret, api_error *e)
+static int transcribe_parse_read_text(transcribe_spec *s, const multipart *m, const char *name,
+                                      const char **ret, api_error *e)
 {
     const multipart_part *p = multipart_find(m, name);
     size_t bad;
@@ -49,7 +50,7 @@ static int read_text(transcribe_spec *s, const multipart *m, const char *name, c
 static int read_flag(transcribe_spec *s, const multipart *m, const char *name, bool *ret, api_error *e)
 {
     const char *v = NULL;
-    int rc = read_text(s, m, name, &v, e);
+    int rc = transcribe_parse_read_text(s, m, name, &v, e);
     if (rc != 0 || !v) return rc;
     *ret = strcasecmp(v, "true") == 0 || strcmp(v, "1") == 0;
     if (*ret || strcasecmp(v, "false") == 0 || strcmp(v, "0") == 0) return 0;
@@ -61,7 +62,7 @@ static int read_temperature(transcribe_spec *s, const multipart *m, api_error *e
     const char *v = NULL;
     double x = 0;
     shoal_err err;
-    int rc = read_text(s, m, "temperature", &v, e);
+    int rc = transcribe_parse_read_text(s, m, "temperature", &v, e);
     if (rc != 0 || !v) return rc;
     if (!number_double(v, &x)) return api_error_bad(e, "temperature", "\"temperature\" must be a number");
     if (sampling_check("temperature", x, &err) != 0)
@@ -74,7 +75,7 @@ static int read_temperature(transcribe_spec *s, const multipart *m, api_error *e
 static int read_format(transcribe_spec *s, const multipart *m, api_error *e)
 {
     const char *v = NULL;
-    int rc = read_text(s, m, "response_format", &v, e);
+    int rc = transcribe_parse_read_text(s, m, "response_format", &v, e);
     if (rc == 0 && v && !captions_parse(v, &s->format))
         rc = api_error_bad(e, "response_format",
                            "\"response_format\" must be json, text, srt, vtt or verbose_json");
@@ -131,9 +132,9 @@ static int read_vad(transcribe_spec *s, const multipart *m, api_error *e)
 {
     const char *own = NULL, *filter = NULL, *chunking = NULL;
     bool on = true, filters = true;
-    int rc = read_text(s, m, "vad", &own, e);
-    if (rc == 0) rc = read_text(s, m, "vad_filter", &filter, e);
-    if (rc == 0) rc = read_text(s, m, "chunking_strategy", &chunking, e);
+    int rc = transcribe_parse_read_text(s, m, "vad", &own, e);
+    if (rc == 0) rc = transcribe_parse_read_text(s, m, "vad_filter", &filter, e);
+    if (rc == 0) rc = transcribe_parse_read_text(s, m, "chunking_strategy", &chunking, e);
     if (rc == 0 && own && (strcasecmp(own, "on") == 0 || strcasecmp(own, "off") == 0))
         on = strcasecmp(own, "on") == 0;
     else if (rc == 0)
@@ -160,9 +161,9 @@ static int refuse_include(const multipart *m, api_error *e)
 static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
 {
     const char *language = "", *prompt = "";
-    int rc = read_text(s, m, "model", &s->model, e);
-    if (rc == 0) rc = read_text(s, m, "language", &language, e);
-    if (rc == 0) rc = read_text(s, m, "prompt", &prompt, e);
+    int rc = transcribe_parse_read_text(s, m, "model", &s->model, e);
+    if (rc == 0) rc = transcribe_parse_read_text(s, m, "language", &language, e);
+    if (rc == 0) rc = transcribe_parse_read_text(s, m, "prompt", &prompt, e);
     if (rc == 0) rc = read_temperature(s, m, e);
     if (rc == 0) rc = read_format(s, m, e);
     if (rc == 0) rc = check_granularities(m, e);

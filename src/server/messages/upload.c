@@ -33,7 +33,7 @@ static int on_part(void *user, const multipart_part *head, api_error *e)
     return 0;
 }
 
-static int on_data(void *user, const char *bytes, size_t n, api_error *e)
+static int upload_on_data(void *user, const char *bytes, size_t n, api_error *e)
 {
     upload *u = user;
     if (u->in_file) return u->ev.data(u->ev.user, bytes, n, e);
@@ -73,7 +73,7 @@ static int read_query(upload *u, const char *query, api_error *e)
 int upload_open(upload *ret, const char *content_type, const char *query, const char *const *names,
                 const upload_events *ev, api_error *e)
 {
-    multipart_events parts = {.user = ret, .part = on_part, .data = on_data};
+    multipart_events parts = {.user = ret, .part = on_part, .data = upload_on_data};
     *ret = (upload){.ev = *ev, .names = names, .is_form = multipart_is_form(content_type)};
     if (ret->is_form) return multipart_open(&ret->reader, content_type, &parts, e);
     if (!content_type || strncasecmp(content_type, "audio/", 6) != 0)

@@ -50,7 +50,7 @@ static void item_free(live_item *it)
     free(it);
 }
 
-static live_item *find(live_item *from, const live_item *to, live_kind kind, const char *name)
+static live_item *live_find(live_item *from, const live_item *to, live_kind kind, const char *name)
 {
     for (live_item *it = from; it != to; it = it->next)
         if (it->kind == kind && strcmp(it->name, name) == 0) return it;
@@ -58,7 +58,7 @@ static live_item *find(live_item *from, const live_item *to, live_kind kind, con
 }
 
 /* NULL: out of memory. */
-static live_item *add(live *l, live_kind kind, const char *name)
+static live_item *live_add(live *l, live_kind kind, const char *name)
 {
     live_item *it = calloc(1, sizeof *it), **end = &l->items;
     if (!it || !(it->name = strdup(name))) {
@@ -73,9 +73,9 @@ static live_item *add(live *l, live_kind kind, const char *name)
 /* l->draft is the description of this one. Without memory it stays as it was, until the next beat. */
 static void note(live *l, live_kind kind, const char *name)
 {
-    live_item *it = find(l->at, NULL, kind, name);
-    if (!it) it = find(l->items, l->at, kind, name);
-    if (!it) it = add(l, kind, name);
+    live_item *it = live_find(l->at, NULL, kind, name);
+    if (!it) it = live_find(l->items, l->at, kind, name);
+    if (!it) it = live_add(l, kind, name);
     if (!it) return;
     l->at = it->next;
     it->seen = l->beat;
@@ -148,7 +148,7 @@ static void look_at_machines(live *l)
     }
 }
 
-static void look(live *l)
+static void live_look(live *l)
 {
     const registry *r = l->g->registry;
     l->beat++;
@@ -217,7 +217,7 @@ static bool has_news(const live *l, uint64_t since)
     return false;
 }
 
-static void tell(live *l, listener *x)
+static void live_tell(live *l, listener *x)
 {
     uint64_t now = env_now_ns(&l->g->time);
     bool quiet = now - x->told_ns > LIVE_QUIET_MS * 1000000ull;
@@ -233,7 +233,7 @@ static void tell(live *l, listener *x)
     request_stream_write(x->rq, &l->event);
 }
 
-static void leave(void *work)
+static void live_leave(void *work)
 {
     listener *x = work;
     live *l = x->live;
@@ -252,7 +252,7 @@ static bool may_hear(listener *x)
     gateway_request *rq = x->rq;
     api_error e = {0};
     if (admission_check_again(rq, &e) == 0) return true;
-    leave(x);
+    live_leave(x);
     request_watch(rq, NULL, NULL);
     request_error(rq, &e);
     return false;
@@ -262,15 +262,15 @@ static void on_beat(void *user)
 {
     live *l = user;
     l->g->time.timer_start(l->beats, LIVE_BEAT_MS);
-    look(l);
+    live_look(l);
     for (listener *x = l->listeners, *next; x; x = next) {
         next = x->next;
-        if (may_hear(x)) tell(l, x);
+        if (may_hear(x)) live_tell(l, x);
     }
     if (l->draft.failed) buf_done(&l->draft);
 }
 
-static listener *join(live *l, gateway_request *rq)
+static listener *live_join(live *l, gateway_request *rq)
 {
     listener *x = calloc(1, sizeof *x);
     if (!x) return NULL;
@@ -296,16 +296,16 @@ void live_handle(gateway_request *rq)
             &e, 429, "rate_limit_error", "too_many_requests", NULL,
             "this client listens %d times, which is the limit; close one of them, or ask GET /v1/status",
             LIVE_LISTENERS_OF_ONE);
-    listener *x = e.status ? NULL : join(l, rq);
+    listener *x = e.status ? NULL : live_join(l, rq);
     if (!e.status && !x) api_error_nomem(&e);
     if (!x) {
         request_error(rq, &e);
         return;
     }
-    request_watch(rq, leave, x);
+    request_watch(rq, live_leave, x);
     request_stream_begin(rq);
-    look(l);
-    tell(l, x);
+    live_look(l);
+    live_tell(l, x);
 }
 
 /* ---- the gateway's ------------------------------------------------------------------------------- */
@@ -324,7 +324,7 @@ void live_drain(gateway *g)
 {
     while (g->live->listeners) {
         gateway_request *rq = g->live->listeners->rq;
-        leave(g->live->listeners);
+        live_leave(g->live->listeners);
         request_watch(rq, NULL, NULL);
         request_stream_end(rq);
     }

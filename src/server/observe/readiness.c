@@ -18,7 +18,7 @@ typedef struct look { /* what is needed: all of them, or any */
     char why[READINESS_WHY_SIZE]; /* of the first that is not ready */
 } look;
 
-static readiness find(const gateway *g, const char *name, int depth, char why[READINESS_WHY_SIZE]);
+static readiness readiness_find(const gateway *g, const char *name, int depth, char why[READINESS_WHY_SIZE]);
 
 static bool has_adapter(const replica_set *set, const char *adapter)
 {
@@ -54,11 +54,11 @@ static const config_model *config_of(const gateway *g, const char *name)
 static readiness of_needed(const gateway *g, const char *name, int depth, char why[READINESS_WHY_SIZE])
 {
     char ignored[READINESS_WHY_SIZE];
-    readiness r = find(g, name, depth, why);
+    readiness r = readiness_find(g, name, depth, why);
     const config_model *m = config_of(g, name);
     if (r == READINESS_UNKNOWN) snprintf(why, READINESS_WHY_SIZE, "no replica of it was ever here");
     for (size_t i = 0; r != READINESS_READY && m && i < m->n_fallback; i++)
-        if (find(g, m->fallback[i], depth, ignored) == READINESS_READY) return READINESS_READY;
+        if (readiness_find(g, m->fallback[i], depth, ignored) == READINESS_READY) return READINESS_READY;
     return r == READINESS_READY ? r : READINESS_NOT;
 }
 
@@ -112,7 +112,7 @@ static readiness of_pipeline(const gateway *g, const config_pipeline *p, int dep
     return l.found;
 }
 
-static readiness find(const gateway *g, const char *name, int depth, char why[READINESS_WHY_SIZE])
+static readiness readiness_find(const gateway *g, const char *name, int depth, char why[READINESS_WHY_SIZE])
 {
     const gateway_config *c = g->config;
     readiness r = of_model(g, name, why);
@@ -130,7 +130,7 @@ readiness readiness_of(const gateway *g, const char *name, char why[READINESS_WH
 {
     const config_alias *alias = config_alias_find(g->config, name);
     *why = '\0';
-    return find(g, alias ? alias->model : name, 0, why);
+    return readiness_find(g, alias ? alias->model : name, 0, why);
 }
 
 void readiness_put_missing(buf *out, const gateway *g)

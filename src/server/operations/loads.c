@@ -39,7 +39,7 @@ static void put_news(buf *out, const model_manager_progress *n)
     buf_putc(out, '}');
 }
 
-static void say(load_job *j, event_kind kind, const buf *what)
+static void loads_say(load_job *j, event_kind kind, const buf *what)
 {
     if (!what->failed) request_event(j->rq, &(event){.kind = kind, .data = what->data, .n_data = what->len});
 }
@@ -50,7 +50,7 @@ static void told(void *user, const model_manager_progress *n)
     buf out = {0};
     if (!j->streams || request_stream_is_full(j->rq)) return; /* who reads slowly hears less */
     put_news(&out, n);
-    say(j, EVENT_DATA, &out);
+    loads_say(j, EVENT_DATA, &out);
     buf_done(&out);
 }
 
@@ -76,7 +76,7 @@ static void end_stream(load_job *j, const model_manager_progress *n, const api_e
         api_error_put(&out, e);
     else
         put_news(&out, n);
-    say(j, e ? EVENT_ERROR : EVENT_DATA, &out);
+    loads_say(j, e ? EVENT_ERROR : EVENT_DATA, &out);
     buf_done(&out);
     request_event(j->rq, &EVENT_FINAL);
     if (e) j->rq->error_code = e->code;
@@ -129,7 +129,7 @@ static void too_late(void *work)
 
 /* ---- the question -------------------------------------------------------------------------------------- */
 
-static load_job *job_new(gateway_request *rq, bool streams)
+static load_job *loads_job_new(gateway_request *rq, bool streams)
 {
     const char *accept = request_header(rq, "accept");
     load_job *j = calloc(1, sizeof *j);
@@ -195,7 +195,7 @@ void loads_load(gateway_request *rq)
     api_error e;
     if (!k) return;
     int status = mem ? read_load(rq, mem, &wanted, &e) : api_error_nomem(&e);
-    load_job *j = status == 0 ? job_new(rq, wanted.stream) : NULL;
+    load_job *j = status == 0 ? loads_job_new(rq, wanted.stream) : NULL;
     if (!j) {
         if (status == 0) api_error_nomem(&e);
         request_error(rq, &e);
@@ -246,7 +246,7 @@ void loads_unload(gateway_request *rq)
     int rc = json_parse_request(&o, body, n, "the body", &err);
     if (rc == 0 && !json_is_object(o)) rc = err_set(&err, SHOAL_EINVALID, "the body must be a JSON object");
     if (rc == 0) rc = read_unload(o, &ask, &err);
-    load_job *j = rc == 0 ? job_new(rq, ask.stream) : NULL;
+    load_job *j = rc == 0 ? loads_job_new(rq, ask.stream) : NULL;
     if (j) {
         model_manager_watch w = {.news = told, .done = ended, .user = j};
         unsigned how = (ask.force ? MODEL_MANAGER_FORCE : 0) | (ask.drain ? 0 : MODEL_MANAGER_AT_ONCE);
@@ -270,7 +270,7 @@ void loads_delete(gateway_request *rq)
     if (!k) return;
     const char *at = request_path(rq) + strlen(rq->endpoint->path);
     int status = query_segment(at, strlen(at), &name, &e); /* of several segments, too */
-    load_job *j = status == 0 ? job_new(rq, false) : NULL;
+    load_job *j = status == 0 ? loads_job_new(rq, false) : NULL;
     if (!j) {
         if (status == 0) api_error_nomem(&e);
         free(name);

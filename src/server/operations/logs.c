@@ -42,7 +42,7 @@ static const env *time_of(const follower *f)
 
 /* ---- which lines are asked for ------------------------------------------------------------------------- */
 
-static int refuse(api_error *e, const char *what, const char *value)
+static int logs_refuse(api_error *e, const char *what, const char *value)
 {
     return api_error_set(e, 400, "invalid_request_error", "invalid_query", NULL, "%s, not '%.40s'", what,
                          value);
@@ -51,7 +51,7 @@ static int refuse(api_error *e, const char *what, const char *value)
 static int take_level(log_filter *w, const char *value, api_error *e)
 {
     int level = log_level_parse(value);
-    if (level < 0 || level == LOG_OFF) return refuse(e, "level is debug, info, warn or error", value);
+    if (level < 0 || level == LOG_OFF) return logs_refuse(e, "level is debug, info, warn or error", value);
     w->level = (log_level)level;
     return 0;
 }
@@ -60,7 +60,7 @@ static int take_follow(log_filter *w, const char *value, api_error *e)
 {
     w->follow = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
     if (w->follow || strcmp(value, "false") == 0 || strcmp(value, "0") == 0) return 0;
-    return refuse(e, "follow is true or false", value);
+    return logs_refuse(e, "follow is true or false", value);
 }
 
 static int take_word(gateway_request *rq, const char *name, log_filter *w,
@@ -101,7 +101,7 @@ static void put_missed(buf *out, const env *time, uint64_t n)
     if (!out->failed) out->len--; /* its line end */
 }
 
-static void answer(gateway_request *rq, log_filter *w)
+static void logs_answer(gateway_request *rq, log_filter *w)
 {
     buf out = {0};
     uint64_t missed = log_ring_missed(w->after);
@@ -153,7 +153,7 @@ static void put_news(follower *f)
 }
 
 /* A sign of life when nothing has come for long. */
-static void tell(follower *f)
+static void logs_tell(follower *f)
 {
     uint64_t now = request_now_ns(f->rq);
     if (request_stream_is_full(f->rq)) return;
@@ -169,7 +169,7 @@ static void tell(follower *f)
 
 /* ---- following -------------------------------------------------------------------------------------- */
 
-static void leave(void *work)
+static void logs_leave(void *work)
 {
     follower *f = work;
     f->rq->gateway->n_log_readers--;
@@ -185,9 +185,9 @@ static void on_beat(void *user)
     api_error e = {0};
     time_of(f)->timer_start(f->beats, BEAT_MS);
     int status = admission_check_again(rq, &e); /* whose key is taken away reads no more */
-    if (status == 0) tell(f);
+    if (status == 0) logs_tell(f);
     if (status == 0 && !rq->gateway->draining) return;
-    leave(f);
+    logs_leave(f);
     request_watch(rq, NULL, NULL);
     if (status == 0)
         request_stream_end(rq);
@@ -210,9 +210,9 @@ static void follow(gateway_request *rq, const log_filter *w)
     *f = (follower){.rq = rq, .filter = *w, .told_ns = request_now_ns(rq), .beats = beats};
     rq->gateway->n_log_readers++;
     time->timer_start(beats, BEAT_MS);
-    request_watch(rq, leave, f);
+    request_watch(rq, logs_leave, f);
     request_stream_begin(rq);
-    tell(f);
+    logs_tell(f);
 }
 
 void logs_handle(gateway_request *rq)
@@ -236,5 +236,5 @@ void logs_handle(gateway_request *rq)
     else if (w.follow)
         follow(rq, &w);
     else
-        answer(rq, &w);
+        logs_answer(rq, &w);
 }

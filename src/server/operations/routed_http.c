@@ -26,14 +26,14 @@ typedef struct explain_job {
     const config_ensemble *ensemble; /* in its place */
 } explain_job;
 
-static void job_free(void *work)
+static void routed_http_job_free(void *work)
 {
     explain_job *j = work;
     json_drop(j->root);
     free(j);
 }
 
-static void answer(gateway_request *rq, const resolved *r)
+static void routed_http_answer(gateway_request *rq, const resolved *r)
 {
     const route_book *b = &rq->config->book;
     buf out = {0};
@@ -60,12 +60,12 @@ static void on_explained(void *work, const resolved *r)
     gateway_request *rq = j->rq;
     api_error e;
     if (r->status == 0) {
-        answer(rq, r);
+        routed_http_answer(rq, r);
     } else {
         api_error_nomem(&e);
         request_error(rq, &e);
     }
-    job_free(j);
+    routed_http_job_free(j);
 }
 
 static int read_wants(unsigned *ret, const json_t *root, api_error *e)
@@ -145,12 +145,12 @@ void routed_explain(gateway_request *rq)
     }
     if (rc == 0 && j->ensemble) {
         answer_ensemble(rq, j->ensemble);
-        job_free(j);
+        routed_http_job_free(j);
         return;
     }
-    if (rc == 0) rc = routed_resolve(rq, j->route, &about, on_explained, job_free, j, &e);
+    if (rc == 0) rc = routed_resolve(rq, j->route, &about, on_explained, routed_http_job_free, j, &e);
     if (rc == 0) return;
-    if (j) job_free(j);
+    if (j) routed_http_job_free(j);
     request_error(rq, &e);
 }
 

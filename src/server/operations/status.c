@@ -367,7 +367,7 @@ static void answer_route(gateway_request *rq, const config_route *r)
 }
 
 /* given: what the client calls it, for errors. */
-static void describe(gateway_request *rq, const char *given, const char *served)
+static void status_describe(gateway_request *rq, const char *given, const char *served)
 {
     char name[96];
     bool known;
@@ -412,7 +412,7 @@ void status_model(gateway_request *rq)
     else if (route)
         answer_route(rq, route);
     else
-        describe(rq, name, served);
+        status_describe(rq, name, served);
     free(name);
 }
 

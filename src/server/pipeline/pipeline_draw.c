@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "pipeline/pipeline_graph.h"
 
-static const char *name_of(const pipeline_graph *g, unsigned node)
+static const char *pipeline_draw_name_of(const pipeline_graph *g, unsigned node)
 {
     return node ? g->p->stages[node - 1].name : "the request"; /* which no stage can be called */
 }
@@ -75,7 +75,8 @@ static void put_box(const pipeline_graph *g, unsigned i, buf *out)
                "<rect class=\"box%s%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"/>\n",
                s && !s->model ? " rule" : "", s && s->optional ? " optional" : "", n->x, n->y - n->height / 2,
                n->width, n->height, s ? 6 : 16);
-    pipeline_draw_put_text(middle, n->y + (s ? -3 : 4.5), "name", "middle", name_of(g, i), 64, out);
+    pipeline_draw_put_text(middle, n->y + (s ? -3 : 4.5), "name", "middle", pipeline_draw_name_of(g, i), 64,
+                           out);
     if (s) {
         char what[160];
         snprintf(what, sizeof what, "%s%s%s", s->kind->name, s->model ? " · " : "", s->model ? s->model : "");
@@ -173,9 +174,9 @@ void pipeline_graph_put_dot(const pipeline_graph *g, buf *out)
     for (size_t i = 0; i < g->n_edges; i++) {
         const graph_edge *e = &g->edges[i];
         buf_puts(out, "  ");
-        put_quoted(name_of(g, e->from), out);
+        put_quoted(pipeline_draw_name_of(g, e->from), out);
         buf_puts(out, " -> ");
-        put_quoted(name_of(g, e->to), out);
+        put_quoted(pipeline_draw_name_of(g, e->to), out);
         if (e->label.len) buf_puts(out, " [label=");
         if (e->label.len) put_quoted(buf_text(&e->label), out);
         if (e->label.len) buf_putc(out, ']');
@@ -190,7 +191,7 @@ static size_t widest_name(const pipeline_graph *g)
 {
     size_t n = 0;
     for (unsigned i = 0; i <= g->p->n_stages; i++)
-        if (strlen(name_of(g, i)) > n) n = strlen(name_of(g, i));
+        if (strlen(pipeline_draw_name_of(g, i)) > n) n = strlen(pipeline_draw_name_of(g, i));
     return n;
 }
 
@@ -200,7 +201,7 @@ void pipeline_graph_put_text(const pipeline_graph *g, buf *out)
     buf_printf(out, "%s\n", g->p->name);
     for (unsigned i = 0; i <= g->p->n_stages; i++) {
         const config_stage *s = i ? &g->p->stages[i - 1] : NULL;
-        buf_printf(out, "  %s", name_of(g, i));
+        buf_printf(out, "  %s", pipeline_draw_name_of(g, i));
         if (s)
             buf_printf(out, " (%s%s%s%s)", s->kind->name, s->model ? " " : "", s->model ? s->model : "",
                        s->optional ? ", optional" : "");
@@ -208,7 +209,7 @@ void pipeline_graph_put_text(const pipeline_graph *g, buf *out)
         for (size_t k = 0; k < g->n_edges; k++) {
             const graph_edge *e = &g->edges[k];
             if (e->from != i) continue;
-            buf_printf(out, "    -> %-*s%s%s", e->label.len ? width : 0, name_of(g, e->to),
+            buf_printf(out, "    -> %-*s%s%s", e->label.len ? width : 0, pipeline_draw_name_of(g, e->to),
                        e->label.len ? "  " : "", buf_text(&e->label));
             buf_putc(out, '\n');
         }

@@ -60,8 +60,8 @@ static char unescaped(char c)
     return c == 'n' ? '\n' : c == 't' ? '\t' : c;
 }
 
-static int read_text(const char **at, const char *end, const char *name, pipeline_function *f, size_t i,
-                     shoal_err *err)
+static int pipeline_function_read_text(const char **at, const char *end, const char *name,
+                                       pipeline_function *f, size_t i, shoal_err *err)
 {
     const char *s = *at;
     char quote = s < end && (*s == '\'' || *s == '"') ? *s++ : 0;
@@ -92,7 +92,7 @@ static int read_arguments(const char **at, const char *end, pipeline_function *f
     for (const char *a = functions[f->kind].arguments; *a && !rc; a++) {
         const char *s = skip_blanks(*at, end);
         if (s < end && *s == ':') *at = skip_blanks(s + 1, end);
-        rc = *a == 't' ? read_text(at, end, name, f, n_texts++, err)
+        rc = *a == 't' ? pipeline_function_read_text(at, end, name, f, n_texts++, err)
                        : function_read_number(at, end, *a == 'i', name, &f->number, err);
     }
     if (!rc && f->kind == FUNCTION_REPLACE && f->n_text[0] == 0)

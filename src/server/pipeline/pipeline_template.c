@@ -195,7 +195,7 @@ static void template_put_devices(const pipeline_facts *facts, buf *out)
     }
 }
 
-static void put_field(const template_use *u, const pipeline_facts *facts, buf *out)
+static void pipeline_template_put_field(const template_use *u, const pipeline_facts *facts, buf *out)
 {
     const stage_fact *f = u->i_stage >= 0 ? &facts->stages[u->i_stage] : NULL;
     switch (u->field) {
@@ -239,7 +239,7 @@ static void template_fill(const template_use *u, const pipeline_facts *facts, fi
     buf text = {0};
     pipeline_function f;
     const char *at = u->functions, *end = at + u->n_functions;
-    put_field(u, facts, &text);
+    pipeline_template_put_field(u, facts, &text);
     while (pipeline_function_next(&at, end, &f, NULL) > 0) pipeline_function_apply(&f, &text);
     if (as == FILL_JSON && !text.failed)
         put_as_json(u, facts, &text, out);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void forget(confirm_question *q)
+static void confirm_forget(confirm_question *q)
 {
     free(q->input);
     *q = (confirm_question){0};
@@ -39,7 +39,7 @@ int confirm_put(confirm_book *b, const confirm_question *q, const uint8_t draw[C
     confirm_question kept = *q, *to = &b->at[b->next];
     if (!copy_texts(&kept, q)) return SHOAL_ENOMEM;
     b->next = (b->next + 1) % CONFIRM_MAX;
-    forget(to);
+    confirm_forget(to);
     *to = kept;
     write_token(to->token, draw);
     memcpy(ret_token, to->token, sizeof to->token);
@@ -63,7 +63,7 @@ bool confirm_take(confirm_book *b, const char *token, uint64_t now_ns, confirm_q
     if (!found) return false;
     bool late = now_ns >= found->expires_ns;
     if (late) {
-        forget(found);
+        confirm_forget(found);
     } else {
         *ret = *found;
         *found = (confirm_question){0};
@@ -73,5 +73,5 @@ bool confirm_take(confirm_book *b, const char *token, uint64_t now_ns, confirm_q
 
 void confirm_book_done(confirm_book *b)
 {
-    for (size_t i = 0; i < CONFIRM_MAX; i++) forget(&b->at[i]);
+    for (size_t i = 0; i < CONFIRM_MAX; i++) confirm_forget(&b->at[i]);
 }

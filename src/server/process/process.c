@@ -145,7 +145,7 @@ static void process_finish(process_run *r, const config_stage *failed, const cal
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-static void step(process_run *r);
+static void process_step(process_run *r);
 
 static bool result_is_cut(const stage_run *s)
 {
@@ -166,7 +166,7 @@ static void take_value(stage_run *s)
 static void process_go_on(stage_run *s)
 {
     process_tell_stage(s);
-    step(s->run);
+    process_step(s->run);
 }
 
 void process_settle(stage_run *s, const call_result *r)
@@ -324,7 +324,7 @@ static bool try_stage(stage_run *s)
 
 /* Starts or skips what may; one pass in declared order is enough, since stages name earlier ones only.
  * With nothing left in flight the run is over. */
-static void step(process_run *r)
+static void process_step(process_run *r)
 {
     bool waiting = false;
     for (size_t i = 0; i < r->n_stages; i++) {
@@ -372,7 +372,7 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
         facts[i].label = facts[i].text = "";
     }
     *ret = r;
-    step(r);
+    process_step(r);
     return 0;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-static gateway_request **place_of(gateway *g, uint64_t number)
+static gateway_request **call_notes_place_of(gateway *g, uint64_t number)
 {
     gateway_request **at = &g->numbered[number % GATEWAY_NUMBERED];
     while (*at && (*at)->number != number) at = &(*at)->next_numbered;
@@ -13,12 +13,12 @@ static gateway_request **place_of(gateway *g, uint64_t number)
 void call_notes_add(gateway_request *rq)
 {
     rq->number = ++rq->gateway->last_number;
-    *place_of(rq->gateway, rq->number) = rq;
+    *call_notes_place_of(rq->gateway, rq->number) = rq;
 }
 
 void call_notes_remove(gateway_request *rq)
 {
-    *place_of(rq->gateway, rq->number) = rq->next_numbered;
+    *call_notes_place_of(rq->gateway, rq->number) = rq->next_numbered;
 }
 
 static uint64_t draw_id(void)
@@ -46,7 +46,7 @@ static void add_phases(gateway *g, const span *of, const call_attempt *a)
 static void on_attempt(void *user, const call_order *o, const call_attempt *a)
 {
     gateway *g = user;
-    gateway_request *rq = *place_of(g, o->request);
+    gateway_request *rq = *call_notes_place_of(g, o->request);
     if (!rq || !trace_is_sampled(rq->trace)) return;
     span s = {.group = rq->number,
               .id = draw_id(),
@@ -65,7 +65,7 @@ static void on_attempt(void *user, const call_order *o, const call_attempt *a)
 static void on_moved(void *user, const call_order *o, const call_move *m)
 {
     gateway *g = user;
-    gateway_request *rq = *place_of(g, o->request);
+    gateway_request *rq = *call_notes_place_of(g, o->request);
     if (rq) request_note_move(rq, m);
     metrics_add(g->metrics, METRIC_MOVES, 1, m->cause, NULL, NULL);
     if (m->restarted) metrics_add(g->metrics, METRIC_ANSWER_RESTARTS, 1, m->cause, NULL, NULL);

@@ -22,7 +22,7 @@ static size_t held_by(const gateway *g, const void *client)
     return n;
 }
 
-static int refuse(api_error *e)
+static int capacity_refuse(api_error *e)
 {
     e->retry_after_s = 1;
     return e->status;
@@ -40,7 +40,7 @@ int capacity_check(const gateway_request *rq, size_t n, api_error *e)
             e, 429, "rate_limit_error", "too_many_requests", NULL,
             "%zu requests are being answered, and limits.max_requests is %zu; try again in a second%s",
             g->n_admitted, most, n > 1 ? ", or ask for fewer choices" : "");
-        return refuse(e);
+        return capacity_refuse(e);
     }
     if (!client || g->n_admitted + n <= most - most / RESERVE_SHARE) return 0;
     size_t held = held_by(g, client);
@@ -50,7 +50,7 @@ int capacity_check(const gateway_request *rq, size_t n, api_error *e)
         "%zu of the %zu requests that may be answered at once are of this %s, and what is left is kept "
         "for others; try again when one has ended",
         held, most, rq->key && client == rq->key->use ? "API key" : "connection");
-    return refuse(e);
+    return capacity_refuse(e);
 }
 
 void capacity_take(gateway_request *rq, size_t n)

@@ -60,7 +60,7 @@ static drift *drift_find(ensembles *e, const char *name, const char *model)
     return NULL;
 }
 
-static void watch(ensembles *e, const char *name, const char *model, double confidence, bool sure)
+static void ensembles_watch(ensembles *e, const char *name, const char *model, double confidence, bool sure)
 {
     drift *d = drift_find(e, name, model);
     if (!d) return;
@@ -80,7 +80,7 @@ static void on_judged(void *user, const char *name, const char *model, double co
     ensembles *e = user;
     metrics_add(e->metrics, METRIC_CASCADE, 1, name, model, sure ? "sure" : "unsure");
     metrics_add(e->metrics, METRIC_CONFIDENCE, confidence, name, model, NULL);
-    watch(e, name, model, confidence, sure);
+    ensembles_watch(e, name, model, confidence, sure);
 }
 
 /* A model that was exchanged while this serves, or one that is served elsewhere: told once. */

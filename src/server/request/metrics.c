@@ -67,7 +67,7 @@ static bool matches(const series *s, const char *const labels[METRIC_LABELS_MAX]
     return true;
 }
 
-static series *find(const metrics *m, metric_id id, const char *const labels[METRIC_LABELS_MAX])
+static series *metrics_find(const metrics *m, metric_id id, const char *const labels[METRIC_LABELS_MAX])
 {
     for (series *s = m->first[id]; s; s = s->next)
         if (matches(s, labels)) return s;
@@ -95,7 +95,7 @@ static series *append(metrics *m, metric_id id, const char *const labels[METRIC_
 static series *obtain(metrics *m, metric_id id, const char *l0, const char *l1, const char *l2)
 {
     const char *labels[METRIC_LABELS_MAX] = {l0, l1, l2};
-    series *s = find(m, id, labels);
+    series *s = metrics_find(m, id, labels);
     return s ? s : append(m, id, labels);
 }
 
@@ -131,13 +131,13 @@ void metrics_set_work(metrics *m, metric_id id, const loop_work *w)
 
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2)
 {
-    const series *s = find(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, l2});
+    const series *s = metrics_find(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, l2});
     return s ? s->value : 0;
 }
 
 uint64_t metrics_seen(const metrics *m, metric_id id, const char *l0, const char *l1)
 {
-    const series *s = find(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, NULL});
+    const series *s = metrics_find(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, NULL});
     uint64_t n = 0;
     for (size_t i = 0; s && i <= N_BOUNDS; i++) n += s->counts[i];
     return n;
@@ -164,7 +164,7 @@ static const char *site_of(const registry *g, const replica *r)
 }
 
 /* What the registry says now, of a source or of a replica. */
-static void say(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2)
+static void metrics_say(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2)
 {
     series *s = append(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, l2});
     if (s) s->value = v;
@@ -175,30 +175,30 @@ void metrics_scrape(metrics *m, registry *g)
     for (int i = METRIC_SOURCE; i < METRIC_COUNT; i++) drop_series(m, (metric_id)i);
     for (size_t i = 0; i < registry_count_sources(g); i++) {
         const source *s = registry_source_at(g, i);
-        say(m, METRIC_SOURCE, source_is_synced(s) && !*source_trouble(s), source_name(s), NULL, NULL);
+        metrics_say(m, METRIC_SOURCE, source_is_synced(s) && !*source_trouble(s), source_name(s), NULL, NULL);
     }
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
-        say(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
-        say(m, METRIC_RTT, r->rtt_ms / 1000, r->model, r->id, site_of(g, r));
+        metrics_say(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
+        metrics_say(m, METRIC_RTT, r->rtt_ms / 1000, r->model, r->id, site_of(g, r));
         if (r->load.n_spilled)
-            say(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
-        say(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
-        say(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
-        say(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);
+            metrics_say(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
+        metrics_say(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
+        metrics_say(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
+        metrics_say(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);
         const Shoal__V1__Stats *s = r->stats;
         if (!s) continue;
-        say(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
-        say(m, METRIC_WAITING, s->n_waiting, r->model, r->id, NULL);
-        say(m, METRIC_KV_USED, (double)s->kv_pages_used, r->model, r->id, NULL);
-        say(m, METRIC_KV_KEPT, (double)s->kv_pages_kept, r->model, r->id, NULL);
-        say(m, METRIC_KV_TOTAL, (double)s->kv_pages_total, r->model, r->id, NULL);
-        say(m, METRIC_SPEED, s->prefill_tokens_per_s, r->model, r->id, "prefill");
-        say(m, METRIC_SPEED, s->decode_tokens_per_s, r->model, r->id, "decode");
-        say(m, METRIC_STEP_S, s->step_ms / 1000, r->model, r->id, NULL);
-        say(m, METRIC_CPU_S, s->cpu_s, r->model, r->id, NULL);
-        if (s->energy_j > 0) say(m, METRIC_WORKER_J, s->energy_j, r->model, r->id, NULL);
-        say(m, METRIC_RSS, (double)s->rss_bytes, r->model, r->id, NULL);
+        metrics_say(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
+        metrics_say(m, METRIC_WAITING, s->n_waiting, r->model, r->id, NULL);
+        metrics_say(m, METRIC_KV_USED, (double)s->kv_pages_used, r->model, r->id, NULL);
+        metrics_say(m, METRIC_KV_KEPT, (double)s->kv_pages_kept, r->model, r->id, NULL);
+        metrics_say(m, METRIC_KV_TOTAL, (double)s->kv_pages_total, r->model, r->id, NULL);
+        metrics_say(m, METRIC_SPEED, s->prefill_tokens_per_s, r->model, r->id, "prefill");
+        metrics_say(m, METRIC_SPEED, s->decode_tokens_per_s, r->model, r->id, "decode");
+        metrics_say(m, METRIC_STEP_S, s->step_ms / 1000, r->model, r->id, NULL);
+        metrics_say(m, METRIC_CPU_S, s->cpu_s, r->model, r->id, NULL);
+        if (s->energy_j > 0) metrics_say(m, METRIC_WORKER_J, s->energy_j, r->model, r->id, NULL);
+        metrics_say(m, METRIC_RSS, (double)s->rss_bytes, r->model, r->id, NULL);
     }
 }
 
@@ -213,7 +213,7 @@ static void put_escaped(buf *out, const char *v)
     }
 }
 
-static void put_number(buf *out, double v)
+static void metrics_put_number(buf *out, double v)
 {
     if (v == floor(v) && fabs(v) < 1e15)
         buf_printf(out, "%.0f", v);
@@ -251,7 +251,7 @@ void metrics_each(const metrics *m, metric_id id, void (*visit)(void *user, cons
 }
 
 /* name{a="x",b="y",le="0.1"}, and a space; `le` NULL for all but buckets. */
-static void put_name(buf *out, const metric_point *p, const char *suffix, const char *le)
+static void metrics_put_name(buf *out, const metric_point *p, const char *suffix, const char *le)
 {
     buf_printf(out, "%s%s", p->family->name, suffix);
     char sep = '{';
@@ -269,10 +269,10 @@ static void put_name(buf *out, const metric_point *p, const char *suffix, const 
     buf_putc(out, ' ');
 }
 
-static void put_value(buf *out, const metric_point *p, const char *suffix, double v)
+static void metrics_put_value(buf *out, const metric_point *p, const char *suffix, double v)
 {
-    put_name(out, p, suffix, NULL);
-    put_number(out, v);
+    metrics_put_name(out, p, suffix, NULL);
+    metrics_put_number(out, v);
     buf_putc(out, '\n');
 }
 
@@ -284,11 +284,11 @@ static void put_histogram(buf *out, const metric_point *p)
         const char *form = p->family->type == METRIC_HISTOGRAM ? "%g" : "%.0f";
         if (i < p->n_bounds) snprintf(le, sizeof le, form, metric_bound(p->family, i));
         total += p->counts[i];
-        put_name(out, p, "_bucket", le);
+        metrics_put_name(out, p, "_bucket", le);
         buf_printf(out, "%llu\n", (unsigned long long)total);
     }
-    put_value(out, p, "_sum", p->value);
-    put_value(out, p, "_count", (double)total);
+    metrics_put_value(out, p, "_sum", p->value);
+    metrics_put_value(out, p, "_count", (double)total);
 }
 
 static void put_point(void *user, const metric_point *p)
@@ -297,7 +297,7 @@ static void put_point(void *user, const metric_point *p)
     if (is_histogram(p->family))
         put_histogram(out, p);
     else
-        put_value(out, p, "", p->value);
+        metrics_put_value(out, p, "", p->value);
 }
 
 void metrics_put(buf *out, const metrics *m)

@@ -132,7 +132,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     free(rq);
 }
 
-static void reply(gateway_request *rq, int status, const header_list *h, const void *body, size_t len)
+static void reply_request(gateway_request *rq, int status, const header_list *h, const void *body, size_t len)
 {
     rq->ingress->rq = NULL;
     rq->ingress->ops->reply(rq->ingress, status, h->items, h->n, body, len);
@@ -144,7 +144,7 @@ void request_reply(gateway_request *rq, int status, const char *content_type, co
     header_list h;
     common_headers(&h, rq, content_type);
     for (size_t i = 0; i < n_more; i++) header_add(&h, more[i].name, more[i].value);
-    reply(rq, status, &h, body, len);
+    reply_request(rq, status, &h, body, len);
     request_finish(rq, status, NULL);
 }
 
@@ -217,7 +217,7 @@ void request_preflight(gateway_request *rq)
                         "x-request-id, x-shoal-deadline-ms, x-shoal-latency, x-shoal-max-cost, "
                         "x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
     header_add(&h, "access-control-max-age", "600");
-    reply(rq, 204, &h, NULL, 0);
+    reply_request(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);
 }
 
@@ -259,12 +259,13 @@ void request_error(gateway_request *rq, const api_error *e)
     if (e->code && strcmp(e->code, "unsupported_encoding") == 0) /* RFC 9110 15.5.16 */
         header_add(&h, "accept-encoding", "gzip, deflate, zstd");
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
-    reply(rq, e->status, &h, body.failed ? no_memory : body.data, body.failed ? strlen(no_memory) : body.len);
+    reply_request(rq, e->status, &h, body.failed ? no_memory : body.data,
+                  body.failed ? strlen(no_memory) : body.len);
     buf_done(&body);
     request_finish(rq, e->status, error_code_of(e));
 }
 
-static void begin(gateway_request *rq, const char *content_type)
+static void request_begin(gateway_request *rq, const char *content_type)
 {
     header_list h;
     common_headers(&h, rq, content_type);
@@ -275,7 +276,7 @@ static void begin(gateway_request *rq, const char *content_type)
 
 void request_stream_begin(gateway_request *rq)
 {
-    begin(rq, "text/event-stream; charset=utf-8");
+    request_begin(rq, "text/event-stream; charset=utf-8");
 }
 
 static bool is_of_same_client(const gateway_request *a, const gateway_request *b)
@@ -296,7 +297,7 @@ size_t request_count_like(const gateway_request *rq)
 void request_lines_begin(gateway_request *rq)
 {
     rq->ingress->lines = true;
-    begin(rq, "application/x-ndjson");
+    request_begin(rq, "application/x-ndjson");
 }
 
 void request_stream_write(gateway_request *rq, const buf *events)

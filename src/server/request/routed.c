@@ -59,7 +59,7 @@ static int header_holds(void *user, const config_rule *r)
     return 1;
 }
 
-static bool fits(void *user, const Shoal__V1__ModelInfo *info)
+static bool routed_fits(void *user, const Shoal__V1__ModelInfo *info)
 {
     return task_fits(((const routed_job *)user)->does, info->task, info->n_labels);
 }
@@ -133,7 +133,7 @@ static void log_decision(const route_book *book, const char *request_id, const c
     buf_done(&line);
 }
 
-static void count(gateway *g, const config_route *route, const resolved *r)
+static void routed_count(gateway *g, const config_route *route, const resolved *r)
 {
     const decide_note *first = r->decision->n ? &r->decision->steps[0] : NULL;
     metrics_add(g->metrics, METRIC_ROUTED, 1, route->name, first ? first->model : "",
@@ -144,7 +144,7 @@ static void count(gateway *g, const config_route *route, const resolved *r)
 void routed_heard(void *user, const call_order *o, const config_route *route, const resolved *r)
 {
     const settings *s = user;
-    count(s->gateway, route, r);
+    routed_count(s->gateway, route, r);
     log_decision(&s->config->book, o->request_id, route, r);
 }
 
@@ -205,7 +205,7 @@ static void on_resolved(void *user, const resolved *r)
     j.done(j.work, r);
 }
 
-static void on_gone(void *work)
+static void routed_on_gone(void *work)
 {
     routed_job *j = work;
     resolve_cancel(j->resolve);
@@ -215,7 +215,7 @@ static void on_gone(void *work)
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static int start(routed_job *j, const routed_about *a, api_error *e)
+static int start_routed(routed_job *j, const routed_about *a, api_error *e)
 {
     gateway_request *rq = j->rq;
     call_context ctx = request_context(rq, "route");
@@ -226,12 +226,12 @@ static int start(routed_job *j, const routed_about *a, api_error *e)
                        .task = a->task,
                        .user = j,
                        .header_holds = header_holds,
-                       .fits = fits,
+                       .fits = routed_fits,
                        .began = began,
                        .ctx = ctx};
     fill_facts(&ask.facts, rq, a);
     fill_resumed(j, &ask.facts, a);
-    request_watch(rq, on_gone, j);
+    request_watch(rq, routed_on_gone, j);
     int rc =
         resolve_start(&j->resolve, rq->calls, &rq->gateway->time, &rq->config->book, &ask, on_resolved, j);
     if (rc == 0) return 0;
@@ -246,7 +246,7 @@ int routed_resolve(gateway_request *rq, const config_route *route, const routed_
     if (!j) return api_error_nomem(e);
     *j =
         (routed_job){.rq = rq, .route = route, .does = about->does, .done = done, .drop = drop, .work = work};
-    int rc = start(j, about, e);
+    int rc = start_routed(j, about, e);
     if (rc != 0) free(j);
     return rc;
 }
@@ -258,7 +258,7 @@ static void on_decided(void *user, const resolved *r)
     const char *model = r->what == DECIDE_DONE ? r->decision->steps[0].model : NULL;
     free(user);
     if (r->status == 0) {
-        count(j.rq->gateway, j.route, r);
+        routed_count(j.rq->gateway, j.route, r);
         log_decision(&j.rq->config->book, j.rq->id, j.route, r);
     }
     if (r->status != 0) {

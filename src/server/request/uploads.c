@@ -12,7 +12,7 @@ static auth_use *use_of(const gateway_request *rq)
     return rq->key ? rq->key->use : NULL;
 }
 
-static int refuse(api_error *e, const char *whose, size_t n)
+static int uploads_refuse(api_error *e, const char *whose, size_t n)
 {
     api_error_set(e, 429, "rate_limit_error", "too_many_uploads", NULL,
                   "%zu unfinished upload%s %s, which is the limit; try again when one has ended", n,
@@ -35,9 +35,9 @@ int uploads_begin(gateway_request *rq, api_error *e)
     gateway *g = rq->gateway;
     auth_use *use = use_of(rq);
     size_t most = rq->config->max_uploads, share = most / KEY_SHARE ? most / KEY_SHARE : 1;
-    if (g->n_uploads >= most) return refuse(e, "of all clients", g->n_uploads);
+    if (g->n_uploads >= most) return uploads_refuse(e, "of all clients", g->n_uploads);
     size_t own = use ? use->n_uploads : count_of_connection(rq);
-    if (own >= share) return refuse(e, use ? "of this API key" : "of this connection", own);
+    if (own >= share) return uploads_refuse(e, use ? "of this API key" : "of this connection", own);
     g->n_uploads++;
     if (use) use->n_uploads++;
     rq->uploading = true;
@@ -45,7 +45,7 @@ int uploads_begin(gateway_request *rq, api_error *e)
 }
 
 /* One that is alone may be as long as its endpoint allows. */
-static bool is_over(uint64_t bytes, uint64_t most, size_t n_uploads)
+static bool uploads_is_over(uint64_t bytes, uint64_t most, size_t n_uploads)
 {
     return n_uploads > 1 && bytes > most;
 }
@@ -59,11 +59,11 @@ const char *uploads_add(gateway_request *rq, size_t n)
     g->n_upload_bytes += n;
     if (use) use->n_upload_bytes += n;
     uint64_t most = rq->config->max_upload_bytes;
-    if (is_over(g->n_upload_bytes, most, g->n_uploads))
+    if (uploads_is_over(g->n_upload_bytes, most, g->n_uploads))
         return "the unfinished uploads of all clients have reached limits.max_upload_mb; try again when one "
                "has "
                "ended";
-    if (use && is_over(use->n_upload_bytes, most / KEY_SHARE, use->n_uploads))
+    if (use && uploads_is_over(use->n_upload_bytes, most / KEY_SHARE, use->n_uploads))
         return "the unfinished uploads of this API key have reached a quarter of limits.max_upload_mb; try "
                "again "
                "when one has ended";

@@ -81,7 +81,7 @@ struct executor {
 
 /* ---- queues ------------------------------------------------------------------------------------------- */
 
-static void put(line *l, executor_job *j)
+static void executor_put(line *l, executor_job *j)
 {
     if (!l->first) l->end = &l->first;
     j->next = NULL;
@@ -97,7 +97,7 @@ static executor_job *unlink_at(line *l, executor_job **at)
     return j;
 }
 
-static executor_job *take(line *l)
+static executor_job *executor_take(line *l)
 {
     return l->first ? unlink_at(l, &l->first) : NULL;
 }
@@ -130,7 +130,7 @@ static bool wait_in(queue *q, executor_job *j)
     if (!o) return false;
     o->n_waiting++;
     j->waits = true;
-    put(&q->waiting, j);
+    executor_put(&q->waiting, j);
     return true;
 }
 
@@ -268,7 +268,7 @@ static void *hand_main(void *arg)
         run_job(h, h->job);
         pthread_mutex_lock(&d->lock);
         end_one(from, h->job);
-        put(&d->done, h->job);
+        executor_put(&d->done, h->job);
         h->job = NULL;
         pthread_cond_broadcast(&d->work); /* its owner may have the thread again */
         uv_async_send(d->ready);
@@ -279,7 +279,7 @@ static void *hand_main(void *arg)
 
 /* ---- on the loop ------------------------------------------------------------------------------------ */
 
-static void finish(executor *d, executor_job *j)
+static void executor_finish(executor *d, executor_job *j)
 {
     if (--d->n_open == 0) uv_unref((uv_handle_t *)d->ready);
     j->done(j);
@@ -290,10 +290,10 @@ static void on_ready(uv_async_t *a)
     executor *d = a->data;
     for (;;) {
         pthread_mutex_lock(&d->lock);
-        executor_job *j = take(&d->done);
+        executor_job *j = executor_take(&d->done);
         pthread_mutex_unlock(&d->lock);
         if (!j) return;
-        finish(d, j);
+        executor_finish(d, j);
     }
 }
 
@@ -336,12 +336,12 @@ void executor_submit(executor *d, executor_job *j)
     pthread_mutex_lock(&d->lock);
     if (d->stop) {
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the server shuts down");
-        put(&d->done, j);
+        executor_put(&d->done, j);
     } else if (started && wait_in(&d->queues[j->queue], j)) {
         pthread_cond_broadcast(&d->work);
     } else {
         j->rc = err_nomem(&j->err);
-        put(&d->done, j);
+        executor_put(&d->done, j);
         uv_async_send(d->ready);
     }
     pthread_mutex_unlock(&d->lock);
@@ -357,7 +357,7 @@ void executor_cancel(executor *d, executor_job *j)
         while (*at != j) at = &(*at)->next;
         stop_waiting(q, at);
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the work was cancelled");
-        put(&d->done, j);
+        executor_put(&d->done, j);
         uv_async_send(d->ready);
     }
     pthread_mutex_unlock(&d->lock);
@@ -447,11 +447,11 @@ static void cancel_all(executor *d, queue *q)
         executor_job *j = q->waiting.first;
         stop_waiting(q, &q->waiting.first);
         j->rc = err_set(&j->err, SHOAL_ECANCELLED, "the server shuts down");
-        finish(d, j);
+        executor_finish(d, j);
     }
 }
 
-static void on_closed(uv_handle_t *h)
+static void executor_on_closed(uv_handle_t *h)
 {
     free(h);
 }
@@ -468,7 +468,7 @@ void executor_free(executor *d)
         vector_cache_free(o->vectors);
         free(o);
     }
-    uv_close((uv_handle_t *)d->ready, on_closed);
+    uv_close((uv_handle_t *)d->ready, executor_on_closed);
     pthread_mutex_destroy(&d->lock);
     pthread_mutex_destroy(&d->vector_cache_lock);
     pthread_cond_destroy(&d->work);

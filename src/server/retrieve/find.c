@@ -56,7 +56,7 @@ static void find_free(find *f)
     free(f);
 }
 
-static void end(find *f, int status, const char *message, const call_result *failed)
+static void end_find(find *f, int status, const char *message, const call_result *failed)
 {
     find_result r = {.status = status, .message = message, .failed = failed};
     if (status == 0) {
@@ -96,7 +96,7 @@ static bool is_back(find *f)
     }
     if (f->job.rc == 0) return true;
     shoal_err err = f->job.err;
-    end(f, f->job.rc, err.message, NULL);
+    end_find(f, f->job.rc, err.message, NULL);
     return false;
 }
 
@@ -117,13 +117,13 @@ static void on_ranked(void *user, const call_result *r, const Shoal__V1__Classif
     bool wrong =
         r->status == SHOAL_ENOTFOUND || r->status == SHOAL_EUNSUPPORTED || r->status == SHOAL_EINVALID;
     if (wrong || r->status == SHOAL_ENOMEM) {
-        end(f, r->status, r->message, r);
+        end_find(f, r->status, r->message, r);
         return;
     }
     if (r->status != 0 || reply->n_results != f->answer.n) {
         snprintf(f->degraded, sizeof f->degraded, "not reranked: %.250s",
                  r->status ? r->message : "the answer is none");
-        end(f, 0, "", NULL);
+        end_find(f, 0, "", NULL);
         return;
     }
     for (size_t i = 0; i < f->answer.n; i++) {
@@ -132,7 +132,7 @@ static void on_ranked(void *user, const call_result *r, const Shoal__V1__Classif
         f->answer.v[i].found.score = isfinite(score) ? score : 0;
     }
     qsort(f->answer.v, f->answer.n, sizeof *f->answer.v, by_score);
-    end(f, 0, "", NULL);
+    end_find(f, 0, "", NULL);
 }
 
 static void start_rerank(find *f)
@@ -150,7 +150,7 @@ static void start_rerank(find *f)
     req.inputs = list;
     req.n_inputs = f->answer.n;
     f->call = calls_classify(f->calls, f->rerank, &req, &f->ctx, on_ranked, f);
-    if (!f->call) end(f, SHOAL_ENOMEM, "out of memory", NULL);
+    if (!f->call) end_find(f, SHOAL_ENOMEM, "out of memory", NULL);
 }
 
 /* ---- the search ------------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static void on_searched(executor_job *j)
     if (f->rerank && f->answer.n > 0)
         start_rerank(f);
     else
-        end(f, 0, "", NULL);
+        end_find(f, 0, "", NULL);
 }
 
 /* ---- the vector ------------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     f->call = NULL;
     bool ours = r->status == SHOAL_EDEADLINE || r->status == SHOAL_ENOMEM; /* fewer models would not help */
     if (r->status != 0 && (f->mode == FIND_MEANING || ours)) {
-        end(f, r->status, r->message, r);
+        end_find(f, r->status, r->message, r);
         return;
     }
     if (r->status != 0) {
@@ -215,9 +215,10 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     } else {
         int rc = keep_vector(f, r, reply);
         if (rc != 0) {
-            end(f, rc,
-                rc == SHOAL_ENOMEM ? "out of memory" : "the worker sent other vectors than it was asked for",
-                NULL);
+            end_find(f, rc,
+                     rc == SHOAL_ENOMEM ? "out of memory"
+                                        : "the worker sent other vectors than it was asked for",
+                     NULL);
             return;
         }
     }
@@ -232,7 +233,7 @@ static void start_embed(find *f)
     req.inputs = list;
     req.n_inputs = 1;
     f->call = calls_embed(f->calls, f->c.model, &req, &f->ctx, on_embedded, f);
-    if (!f->call) end(f, SHOAL_ENOMEM, "out of memory", NULL);
+    if (!f->call) end_find(f, SHOAL_ENOMEM, "out of memory", NULL);
 }
 
 static int work_look(executor_job *j, const executor_tools *t, shoal_err *err)
@@ -246,7 +247,7 @@ static void on_looked(executor_job *j)
     find *f = (find *)j;
     if (!is_back(f)) return;
     if (f->mode == FIND_MEANING && !*f->c.model)
-        end(f, SHOAL_EINVALID, "the collection has no vectors: search it by \"text\"", NULL);
+        end_find(f, SHOAL_EINVALID, "the collection has no vectors: search it by \"text\"", NULL);
     else if (f->mode == FIND_WORDS || f->c.dims == 0)
         submit(f, work_search, on_searched);
     else
@@ -255,7 +256,7 @@ static void on_looked(executor_job *j)
 
 /* ---- the start -------------------------------------------------------------------------------------- */
 
-static bool copy(find *f, const find_ask *ask)
+static bool find_copy(find *f, const find_ask *ask)
 {
     f->mem = arena_new(0);
     if (!f->mem) return false;
@@ -278,7 +279,7 @@ int find_start(find **ret, const find_ask *ask, shoal_err *err)
                 .user = ask->user,
                 .done = ask->done};
     f->n_wanted = ask->rerank && ask->k < FIND_RERANK_MAX ? FIND_RERANK_MAX : ask->k;
-    int rc = copy(f, ask) ? filter_parse(&f->filter, ask->filters, err) : err_nomem(err);
+    int rc = find_copy(f, ask) ? filter_parse(&f->filter, ask->filters, err) : err_nomem(err);
     if (rc != 0) {
         find_free(f);
         return rc;

@@ -49,7 +49,7 @@ static void ingest_free(ingest *in)
     executor_embed_end(d, n_places);
 }
 
-static void end(ingest *in, int status, const char *message, const call_result *failed)
+static void ingest_end(ingest *in, int status, const char *message, const call_result *failed)
 {
     ingest_result r = {.status = status, .message = message, .failed = failed};
     ingest_outcome *list = status == 0 ? calloc(in->n, sizeof *list) : NULL;
@@ -93,13 +93,13 @@ static bool is_back(ingest *in)
     }
     if (in->job.rc == 0) return true;
     shoal_err err = in->job.err;
-    end(in, in->job.rc, err.message, NULL);
+    ingest_end(in, in->job.rc, err.message, NULL);
     return false;
 }
 
 /* ---- embedding -------------------------------------------------------------------------------------- */
 
-static void go_on(ingest *in);
+static void ingest_go_on(ingest *in);
 
 static void drop_batch(ingest_batch *b)
 {
@@ -115,7 +115,7 @@ static void drop_batch(ingest_batch *b)
 }
 
 /* Room for the document's vectors, once their length is known. */
-static bool make_room(ingest *in, ingest_document *d)
+static bool ingest_make_room(ingest *in, ingest_document *d)
 {
     size_t n = d->cut.n, bytes;
     if (d->scales) return true;
@@ -147,7 +147,7 @@ static int keep_vectors(ingest *in, const ingest_batch *b, const call_result *r,
         *ret_why = "the model's file changed while the documents were read; send them again";
         return SHOAL_EUNAVAILABLE;
     }
-    if (!make_room(in, b->d)) {
+    if (!ingest_make_room(in, b->d)) {
         *ret_why = "out of memory";
         return SHOAL_ENOMEM;
     }
@@ -169,18 +169,18 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     if (r->status == SHOAL_ELIMIT) {
         b->d->too_long = true; /* the rest of it is not asked for any more */
     } else if (r->status != 0) {
-        end(in, r->status, r->message, r);
+        ingest_end(in, r->status, r->message, r);
         return;
     } else if (!b->d->too_long) {
         int rc = keep_vectors(in, b, r, reply, &why);
         if (rc != 0) {
-            end(in, rc, why, NULL);
+            ingest_end(in, rc, why, NULL);
             return;
         }
     }
     executor_embed_leave(in->executor, &in->turn); /* who gets the place that is free now is called within */
     drop_batch(b);
-    go_on(in);
+    ingest_go_on(in);
 }
 
 /* What the model reads of a piece: under a short heading, if there is one. */
@@ -246,13 +246,13 @@ static ingest_document *next_document(const ingest *in)
 static void on_written(executor_job *j)
 {
     ingest *in = (ingest *)j;
-    if (is_back(in)) end(in, 0, "", NULL);
+    if (is_back(in)) ingest_end(in, 0, "", NULL);
 }
 
 static void on_recut(executor_job *j)
 {
     ingest *in = (ingest *)j;
-    if (is_back(in)) go_on(in);
+    if (is_back(in)) ingest_go_on(in);
 }
 
 static bool any_too_long(const ingest *in)
@@ -282,14 +282,14 @@ static bool any_new(const ingest *in)
     return false;
 }
 
-static void go_on(ingest *in)
+static void ingest_go_on(ingest *in)
 {
     ingest_document *d;
     bool embeds = *in->c.model;
     while (embeds && (d = next_document(in)) && executor_embed_begin(in->executor, &in->turn)) {
         if (start_batch(in, d)) continue;
         executor_embed_end(in->executor, 1);
-        end(in, SHOAL_ENOMEM, "out of memory", NULL);
+        ingest_end(in, SHOAL_ENOMEM, "out of memory", NULL);
         return;
     }
     if (in->n_running > 0 || in->turn.waits) return;
@@ -299,19 +299,19 @@ static void go_on(ingest *in)
     } else if (any_new(in)) {
         submit(in, ingest_write, on_written, EXECUTOR_WRITES);
     } else {
-        end(in, 0, "", NULL);
+        ingest_end(in, 0, "", NULL);
     }
 }
 
 static void on_turn(executor_turn *t)
 {
-    go_on((ingest *)(void *)((char *)t - offsetof(ingest, turn)));
+    ingest_go_on((ingest *)(void *)((char *)t - offsetof(ingest, turn)));
 }
 
 static void on_read(executor_job *j)
 {
     ingest *in = (ingest *)j;
-    if (is_back(in)) go_on(in);
+    if (is_back(in)) ingest_go_on(in);
 }
 
 ingest *ingest_start(const ingest_ask *ask)

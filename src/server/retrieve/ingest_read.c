@@ -41,8 +41,8 @@ void ingest_documents_done(ingest *in)
 /* ---- the request ------------------------------------------------------------------------------------ */
 
 /* The first of the keys that is there: a text. *ret stays as it was without any. */
-static int text_of(const json_t *o, const char *const *keys, const char **ret, size_t *ret_n, size_t i,
-                   shoal_err *err)
+static int ingest_read_text_of(const json_t *o, const char *const *keys, const char **ret, size_t *ret_n,
+                               size_t i, shoal_err *err)
 {
     for (; *keys; keys++) {
         const json_t *v = json_object_get(o, *keys);
@@ -96,7 +96,8 @@ static int read_type(ingest_document *d, const json_t *o, size_t i, shoal_err *e
 }
 
 /* "file_id": "file-12", which was uploaded before. */
-static int read_file(ingest *in, ingest_document *d, const json_t *o, store *s, size_t i, shoal_err *err)
+static int ingest_read_read_file(ingest *in, ingest_document *d, const json_t *o, store *s, size_t i,
+                                 shoal_err *err)
 {
     const char *id = json_string_value(json_object_get(o, "file_id"));
     store_file f;
@@ -116,9 +117,9 @@ static int read_words(ingest *in, ingest_document *d, const json_t *o, store *s,
     static const char *const SOURCES[] = {"source", "filename", "name", NULL};
     static const char *const TEXTS[] = {"text", "content", NULL};
     size_t n_source = 0;
-    int rc = read_file(in, d, o, s, i, err);
-    if (rc == 0) rc = text_of(o, SOURCES, &d->source, &n_source, i, err);
-    if (rc == 0 && !d->file) rc = text_of(o, TEXTS, &d->text, &d->n_text, i, err);
+    int rc = ingest_read_read_file(in, d, o, s, i, err);
+    if (rc == 0) rc = ingest_read_text_of(o, SOURCES, &d->source, &n_source, i, err);
+    if (rc == 0 && !d->file) rc = ingest_read_text_of(o, TEXTS, &d->text, &d->n_text, i, err);
     if (rc != 0) return rc;
     if (!d->source || !*d->source || strlen(d->source) > STORE_SOURCE_MAX ||
         (n_source && strlen(d->source) != n_source))
@@ -151,7 +152,7 @@ static int check_twice(const ingest *in, size_t i, shoal_err *err)
     return 0;
 }
 
-static int parse(ingest *in, store *s, shoal_err *err)
+static int ingest_read_parse(ingest *in, store *s, shoal_err *err)
 {
     int rc = json_parse(&in->root, in->body.data, in->body.len, "the body", err);
     if (rc != 0)
@@ -195,7 +196,7 @@ int ingest_digest(plain_type type, const char *metadata, const char *text, size_
     return rc;
 }
 
-static int cut(ingest_document *d, steps *steps, shoal_err *err)
+static int ingest_read_cut(ingest_document *d, steps *steps, shoal_err *err)
 {
     pieces_done(&d->cut);
     int rc = pieces_cut(&d->cut, &d->plain, d->piece_bytes, d->piece_bytes / 5, steps, err);
@@ -206,12 +207,12 @@ static int cut(ingest_document *d, steps *steps, shoal_err *err)
 }
 
 /* Only a lack of memory, and the end of all, is everybody's. */
-static int read_text(ingest *in, ingest_document *d, shoal_err *err)
+static int ingest_read_read_text(ingest *in, ingest_document *d, shoal_err *err)
 {
     shoal_err own = {0};
     d->piece_bytes = in->c.piece_bytes;
     int rc = plain_read(&d->plain, d->type, d->text, d->n_text, "the document", &in->job.steps, &own);
-    if (rc == 0) rc = cut(d, &in->job.steps, &own);
+    if (rc == 0) rc = ingest_read_cut(d, &in->job.steps, &own);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc == SHOAL_ECANCELLED) return err_set(err, rc, "%s", own.message);
     if (rc != 0) ingest_fail_document(d, own.message);
@@ -243,11 +244,11 @@ static int look_up(ingest *in, ingest_document *d, store *s, shoal_err *err)
 int ingest_read(executor_job *j, const executor_tools *t, shoal_err *err)
 {
     ingest *in = (ingest *)j; /* its first member */
-    int rc = parse(in, t->store, err);
+    int rc = ingest_read_parse(in, t->store, err);
     if (rc == 0) rc = store_find_own(t->store, in->collection_name, in->mem, &in->c, err);
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
         rc = look_up(in, &in->v[i], t->store, err);
-        if (rc == 0 && ingest_is_new(&in->v[i])) rc = read_text(in, &in->v[i], err);
+        if (rc == 0 && ingest_is_new(&in->v[i])) rc = ingest_read_read_text(in, &in->v[i], err);
     }
     return rc;
 }
@@ -265,7 +266,7 @@ int ingest_recut(executor_job *j, const executor_tools *t, shoal_err *err)
             ingest_fail_document(d, "the model cannot read even the shortest piece of it");
             d->too_long = false;
         } else {
-            rc = cut(d, &j->steps, err);
+            rc = ingest_read_cut(d, &j->steps, err);
         }
     }
     return rc;

@@ -35,7 +35,7 @@ void pieces_done(pieces *ps)
     *ps = (pieces){0};
 }
 
-static int put(cutter *c, const piece *one)
+static int piece_put(cutter *c, const piece *one)
 {
     pieces *ps = c->out;
     int rc = steps_add(c->steps, sizeof *one, c->err);
@@ -111,7 +111,7 @@ static int close_piece(cutter *c)
     int rc = 0;
     if (c->open.end) {
         set_title(c);
-        rc = put(c, &c->open);
+        rc = piece_put(c, &c->open);
     }
     c->open = (piece){0};
     return rc;

@@ -81,7 +81,7 @@ typedef struct lines {
     size_t start, end, line; /* the line: without its end and blanks at it */
 } lines;
 
-static bool is_blank(char c)
+static bool plain_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
@@ -94,7 +94,7 @@ static bool next_line(lines *l)
     l->end = nl ? (size_t)(nl - l->s) : l->n;
     l->at = nl ? l->end + 1 : l->n;
     l->line++;
-    while (l->end > l->start && is_blank(l->s[l->end - 1])) l->end--;
+    while (l->end > l->start && plain_is_blank(l->s[l->end - 1])) l->end--;
     return true;
 }
 
@@ -140,9 +140,9 @@ static int add_heading(text_reader *r, const lines *l, unsigned level)
 {
     int rc = close_block(r);
     size_t start = l->start + level, end = l->end;
-    while (start < end && is_blank(l->s[start])) start++;
+    while (start < end && plain_is_blank(l->s[start])) start++;
     while (end > start && l->s[end - 1] == '#') end--; /* "## Title ##" */
-    while (end > start && is_blank(l->s[end - 1])) end--;
+    while (end > start && plain_is_blank(l->s[end - 1])) end--;
     plain_block b = {start, end, l->line, BLOCK_HEADING, level};
     return rc == 0 ? plain_add(r->p, &b, r->err) : rc;
 }
@@ -191,21 +191,21 @@ static int read_lines(plain *p, bool markdown, steps *steps, shoal_err *err)
 
 /* ---- CSV: a row a block ----------------------------------------------------------------------------- */
 
-static void put_name(buf *out, const char *name)
+static void plain_put_name(buf *out, const char *name)
 {
     size_t n = strnlen(name, PLAIN_CSV_NAME_MAX);
     buf_append(out, name, n - utf8_incomplete_tail(name, n));
     buf_puts(out, ": ");
 }
 
-static void put_row(buf *out, const csv *c)
+static void plain_put_row(buf *out, const csv *c)
 {
     bool first = true;
     for (size_t i = 0; i < csv_columns(c); i++) {
         const char *value = csv_field(c, i);
         if (!*value) continue;
         buf_puts(out, first ? "" : "; ");
-        if (*csv_name(c, i)) put_name(out, csv_name(c, i));
+        if (*csv_name(c, i)) plain_put_name(out, csv_name(c, i));
         buf_puts(out, value);
         first = false;
     }
@@ -214,7 +214,7 @@ static void put_row(buf *out, const csv *c)
 static int add_row(plain *p, const csv *c, size_t n, const char *what, steps *steps, shoal_err *err)
 {
     plain_block b = {.start = p->text.len, .line = csv_line(c), .kind = BLOCK_ROW};
-    put_row(&p->text, c);
+    plain_put_row(&p->text, c);
     b.end = p->text.len;
     buf_putc(&p->text, '\n');
     if (p->text.failed) return err_nomem(err);

@@ -84,7 +84,7 @@ static uint32_t entity(const char *s, size_t n)
 
 /* ---- words ------------------------------------------------------------------------------------------ */
 
-static void put_bytes(reader *r, const char *s, size_t n)
+static void plain_html_put_bytes(reader *r, const char *s, size_t n)
 {
     buf *out = &r->p->text;
     if (!r->began) {
@@ -123,14 +123,14 @@ static void take_entity(reader *r)
     uint32_t cp = ended ? entity(r->s + from, n) : 0;
     size_t len = cp ? utf8_encode(cp, utf8) : 0;
     if (len == 0) {
-        put_bytes(r, "&", 1);
+        plain_html_put_bytes(r, "&", 1);
         r->at++;
         return;
     }
     if (cp <= ' ' || cp == 0xA0)
         r->space = true;
     else if (cp != 0xAD) /* where a word may be parted */
-        put_bytes(r, utf8, len);
+        plain_html_put_bytes(r, utf8, len);
     r->at = from + n + 1;
 }
 
@@ -139,7 +139,7 @@ static void take_word(reader *r)
     size_t from = r->at;
     while (r->at < r->n && (unsigned char)r->s[r->at] > ' ' && r->s[r->at] != '<' && r->s[r->at] != '&')
         r->at++;
-    put_bytes(r, r->s + from, r->at - from);
+    plain_html_put_bytes(r, r->s + from, r->at - from);
 }
 
 /* ---- tags ------------------------------------------------------------------------------------------- */
@@ -151,8 +151,8 @@ static void step_to(reader *r, size_t to)
 }
 
 /* In a search that may go on to the end of the file: nobody wants its result any more. It ends there, and
- * count() says so. */
-static bool is_over(const reader *r, size_t at)
+ * plain_html_count() says so. */
+static bool plain_html_is_over(const reader *r, size_t at)
 {
     return at % STEPS_PER_CHECK == 0 && steps_cancelled(r->steps);
 }
@@ -167,7 +167,7 @@ static size_t tag_end(const reader *r, size_t at)
             if (c == quote) quote = 0;
         } else if ((c == '"' || c == '\'') && r->s[i - 1] == '=') {
             quote = c;
-        } else if (c == '>' || is_over(r, i)) {
+        } else if (c == '>' || plain_html_is_over(r, i)) {
             return i + 1;
         }
     }
@@ -177,7 +177,7 @@ static size_t tag_end(const reader *r, size_t at)
 static size_t comment_end(const reader *r, size_t at)
 {
     for (; at + 3 <= r->n; at++)
-        if (memcmp(r->s + at, "-->", 3) == 0 || is_over(r, at)) return at + 3;
+        if (memcmp(r->s + at, "-->", 3) == 0 || plain_html_is_over(r, at)) return at + 3;
     return r->n;
 }
 
@@ -193,7 +193,7 @@ static size_t closing_tag(const reader *r, size_t at, const char *name, size_t n
     return r->n;
 }
 
-static tag_kind kind_of(const char *name, size_t n)
+static tag_kind plain_html_kind_of(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof TAGS / sizeof *TAGS; i++)
         if (strlen(TAGS[i].name) == n && strncasecmp(TAGS[i].name, name, n) == 0) return TAGS[i].kind;
@@ -202,7 +202,7 @@ static tag_kind kind_of(const char *name, size_t n)
 
 static int take_tag(reader *r, bool closes, const char *name, size_t n_name, size_t end)
 {
-    tag_kind kind = kind_of(name, n_name);
+    tag_kind kind = plain_html_kind_of(name, n_name);
     int rc = 0;
     step_to(r, end);
     bool alone = end >= 2 && r->s[end - 2] == '/';
@@ -239,13 +239,13 @@ static int take_angle(reader *r)
         step_to(r, tag_end(r, at + 1));
         return 0;
     }
-    put_bytes(r, "<", 1);
+    plain_html_put_bytes(r, "<", 1);
     r->at++;
     return 0;
 }
 
 /* Each byte is looked at once or twice: what a tag, a comment or a hidden element takes is stepped over. */
-static int count(reader *r)
+static int plain_html_count(reader *r)
 {
     size_t n = r->at - r->counted;
     r->counted = r->at;
@@ -257,7 +257,7 @@ int plain_read_html(plain *p, const char *bytes, size_t n, steps *steps, shoal_e
     reader r = {.p = p, .s = bytes, .n = n, .line = 1, .steps = steps, .err = err};
     int rc = 0;
     if (n >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) r.at = 3;
-    while (rc == 0 && r.at < n && (rc = count(&r)) == 0) {
+    while (rc == 0 && r.at < n && (rc = plain_html_count(&r)) == 0) {
         unsigned char c = (unsigned char)bytes[r.at];
         if (c <= ' ') {
             r.space = true;

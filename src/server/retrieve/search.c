@@ -24,8 +24,8 @@ static int check_vector(const search_ask *ask, const store_collection *c, shoal_
 }
 
 /* Candidates of both kinds, fused, into out[2 * pool]; returns how many. */
-static int gather(store *s, vector_cache *sh, const search_ask *ask, store_collection *c, arena *mem,
-                  found *out, size_t pool, shoal_err *err)
+static int search_gather(store *s, vector_cache *sh, const search_ask *ask, store_collection *c, arena *mem,
+                         found *out, size_t pool, shoal_err *err)
 {
     found *near = out + 2 * pool, *worded = out + 3 * pool; /* the array holds them too */
     int n_near = 0, n_worded = 0;
@@ -62,7 +62,7 @@ int search_run(search_answer *ret, store *s, vector_cache *sh, const search_ask 
     ret->mem = arena_new(16384);
     int rc = all && ret->mem ? store_begin(s, false, err) : err_nomem(err);
     if (rc == 0) {
-        rc = gather(s, sh, ask, &c, ret->mem, all, pool, err);
+        rc = search_gather(s, sh, ask, &c, ret->mem, all, pool, err);
         if (rc >= 0) rc = fetch(ret, s, all, (size_t)rc, ask->k, err);
         store_rollback(s); /* it only read */
     }

@@ -95,7 +95,7 @@ const char *store_text(sqlite3_stmt *st, int column, arena *mem)
 enum { PROGRESS_OPS = 2000, BUSY_STEP_MS = 20 };
 
 /* SQLite asks every so many instructions of a statement; not 0 ends it. */
-static int on_progress(void *user)
+static int store_on_progress(void *user)
 {
     return steps_cancelled(((store *)user)->steps);
 }
@@ -103,7 +103,7 @@ static int on_progress(void *user)
 /* Another process writes: wait for it as long as anybody wants the result. */
 static int on_busy(void *user, int n_before)
 {
-    if (on_progress(user) || n_before >= DATABASE_BUSY_MS / BUSY_STEP_MS) return 0;
+    if (store_on_progress(user) || n_before >= DATABASE_BUSY_MS / BUSY_STEP_MS) return 0;
     sqlite3_sleep(BUSY_STEP_MS);
     return 1;
 }
@@ -133,7 +133,7 @@ int store_open(store **ret, const char *path, shoal_err *err)
         store_close(s);
         return rc;
     }
-    sqlite3_progress_handler(s->file.db, PROGRESS_OPS, on_progress, s);
+    sqlite3_progress_handler(s->file.db, PROGRESS_OPS, store_on_progress, s);
     sqlite3_busy_handler(s->file.db, on_busy, s);
     *ret = s;
     return 0;

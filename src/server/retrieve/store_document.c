@@ -89,8 +89,8 @@ static int insert_vectors(store *s, int64_t document, const store_content *what,
 }
 
 /* What the collection counts, and which model it is embedded by. */
-static int count(store *s, int64_t collection, int64_t documents, int64_t n_pieces, int64_t bytes,
-                 int64_t removed, shoal_err *err)
+static int store_document_count(store *s, int64_t collection, int64_t documents, int64_t n_pieces,
+                                int64_t bytes, int64_t removed, shoal_err *err)
 {
     sqlite3_stmt *st;
     int rc = store_prepare(s, &st, err,
@@ -139,7 +139,7 @@ static int insert_all(store *s, const store_collection *c, store_document *d, co
     if (rc == 0) rc = insert_pieces(s, d->id, what, err);
     if (rc == 0) rc = insert_words(s, c->id, d->id, err);
     if (rc == 0) rc = insert_vectors(s, d->id, what, err);
-    return rc == 0 ? count(s, c->id, 1, (int64_t)what->cut->n, d->n_bytes, 0, err) : rc;
+    return rc == 0 ? store_document_count(s, c->id, 1, (int64_t)what->cut->n, d->n_bytes, 0, err) : rc;
 }
 
 int store_put(store *s, const store_collection *c, store_document *d, const store_content *what,
@@ -267,7 +267,7 @@ static int delete_rows(store *s, int64_t collection, const store_document *d, sh
     if (rc == 0) rc = run_with(s, d->id, err, "DELETE FROM pieces WHERE document = ?1", 0);
     if (rc == 0) rc = run_with(s, d->id, err, "DELETE FROM vectors WHERE document = ?1", 0);
     if (rc == 0) rc = run_with(s, d->id, err, "DELETE FROM documents WHERE id = ?1", 0);
-    return rc == 0 ? count(s, collection, -1, -d->n_pieces, -d->n_bytes, 1, err) : rc;
+    return rc == 0 ? store_document_count(s, collection, -1, -d->n_pieces, -d->n_bytes, 1, err) : rc;
 }
 
 int store_document_change(store *s, const store_collection *c, int64_t id, const char *metadata,
@@ -282,7 +282,7 @@ int store_document_change(store *s, const store_collection *c, int64_t id, const
         store_bind_text(st, 3, metadata);
     }
     rc = store_finish(s, st, rc, err);
-    return rc == 0 ? count(s, c->id, 0, 0, 0, 0, err) : rc; /* a new revision */
+    return rc == 0 ? store_document_count(s, c->id, 0, 0, 0, 0, err) : rc; /* a new revision */
 }
 
 int store_document_delete(store *s, const store_collection *c, int64_t id, shoal_err *err)

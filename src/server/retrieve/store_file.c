@@ -5,7 +5,7 @@
 #define VISIBLE      "owner IN ('', ?2)"
 #define FILE_COLUMNS "SELECT id, name, purpose, created, length(content) FROM files "
 
-static int read_file(sqlite3_stmt *st, arena *mem, store_file *ret, shoal_err *err)
+static int store_file_read_file(sqlite3_stmt *st, arena *mem, store_file *ret, shoal_err *err)
 {
     *ret = (store_file){.id = sqlite3_column_int64(st, 0),
                         .name = store_text(st, 1, mem),
@@ -46,7 +46,7 @@ int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char
     store_bind_text(st, 2, s->owner);
     rc = store_step(s, st, err);
     if (rc == 1)
-        rc = read_file(st, mem, ret, err);
+        rc = store_file_read_file(st, mem, ret, err);
     else if (rc == 0)
         rc = no_such_file(err);
     sqlite3_finalize(st);
@@ -78,7 +78,7 @@ int store_files(store *s, int64_t after, size_t most, int (*fn)(void *user, cons
     while (rc == 0 && (more = store_step(s, st, err)) == 1) {
         store_file f;
         arena *mem = arena_new(0);
-        rc = mem ? read_file(st, mem, &f, err) : err_nomem(err);
+        rc = mem ? store_file_read_file(st, mem, &f, err) : err_nomem(err);
         if (rc == 0) rc = fn(user, &f);
         arena_free(mem);
     }

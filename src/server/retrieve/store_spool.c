@@ -43,7 +43,7 @@ int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err)
     return 0;
 }
 
-static int copy(const store *s, sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
+static int store_spool_copy(const store *s, sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)
 {
     char *some = malloc(COPY_BYTES);
     if (!some) return err_nomem(err);
@@ -82,7 +82,7 @@ static int64_t draw_id(void)
     return id ? (int64_t)id : 1;
 }
 
-static int put(store *s, store_file *f, int fd, shoal_err *err)
+static int store_spool_put(store *s, store_file *f, int fd, shoal_err *err)
 {
     sqlite3_stmt *st;
     sqlite3_blob *to = NULL;
@@ -103,7 +103,7 @@ static int put(store *s, store_file *f, int fd, shoal_err *err)
     if (f->n_bytes == 0) return 0;
     if (sqlite3_blob_open(s->file.db, "main", "files", "content", f->id, 1, &to) != SQLITE_OK)
         rc = err_set(err, SHOAL_EIO, "%s: %s", s->file.path, sqlite3_errmsg(s->file.db));
-    if (rc == 0) rc = copy(s, to, fd, f->n_bytes, err);
+    if (rc == 0) rc = store_spool_copy(s, to, fd, f->n_bytes, err);
     if (sqlite3_blob_close(to) != SQLITE_OK && rc == 0)
         rc = err_set(err, SHOAL_EIO, "%s: %s", s->file.path, sqlite3_errmsg(s->file.db));
     return rc;
@@ -112,7 +112,7 @@ static int put(store *s, store_file *f, int fd, shoal_err *err)
 int store_file_put_spool(store *s, store_file *f, int fd, shoal_err *err)
 {
     int rc = store_begin(s, true, err);
-    if (rc == 0) rc = put(s, f, fd, err);
+    if (rc == 0) rc = store_spool_put(s, f, fd, err);
     if (rc == 0) rc = store_commit(s, err);
     if (rc != 0) store_rollback(s);
     return rc;

@@ -165,7 +165,7 @@ static int compare_document(void *user, int64_t id)
     return 0;
 }
 
-static void forget(reading *r)
+static void vector_cache_forget(reading *r)
 {
     vectors_free(r->im->v);
     r->im->v = NULL;
@@ -195,11 +195,11 @@ static int refresh(reading *r, store *s)
 {
     image *im = r->im;
     if (im->v && vectors_dead(im->v) > vectors_rows(im->v) + 4096)
-        forget(r); /* most of it is dead: read it anew */
+        vector_cache_forget(r); /* most of it is dead: read it anew */
     r->next = 0;
     int rc = read_changes(r, s);
     if (rc != 0) {
-        forget(r);
+        vector_cache_forget(r);
         return rc;
     }
     im->revision = r->c->revision;

@@ -50,7 +50,7 @@ void vectors_free(vectors *v)
     free(v);
 }
 
-static bool grow(void **at, size_t *cap, size_t need, size_t size)
+static bool vectors_grow(void **at, size_t *cap, size_t need, size_t size)
 {
     if (need <= *cap) return true;
     size_t more = *cap ? 2 * *cap : 16, bytes;
@@ -92,8 +92,8 @@ int vectors_add(vectors *v, int64_t document, const int8_t *codes, const void *s
     assert(v->n_documents == 0 || v->documents[v->n_documents - 1].id < document);
     size_t rows = v->n_rows + n, need = (rows + SEGMENT_ROWS - 1) / SEGMENT_ROWS;
     if (n > UINT32_MAX ||
-        !grow((void **)&v->documents, &v->cap_documents, v->n_documents + 1, sizeof *v->documents) ||
-        !grow((void **)&v->segments, &v->cap_segments, need, sizeof *v->segments))
+        !vectors_grow((void **)&v->documents, &v->cap_documents, v->n_documents + 1, sizeof *v->documents) ||
+        !vectors_grow((void **)&v->segments, &v->cap_segments, need, sizeof *v->segments))
         return SHOAL_ENOMEM;
     while (v->n_segments < need)
         if (!add_segment(v)) return SHOAL_ENOMEM;

@@ -56,7 +56,7 @@ static int read_centroid(centroids *c, size_t i, const json_t *from, const char 
     return read_vector(to->vector, c->n_dimensions, json_object_get(from, "vector"), what, err);
 }
 
-static int read_all(centroids *c, const json_t *root, const char *what, shoal_err *err)
+static int centroids_read_all(centroids *c, const json_t *root, const char *what, shoal_err *err)
 {
     const char *object = "", *model = "", *digest = "";
     int64_t n_dimensions = 0;
@@ -80,7 +80,7 @@ static int read_all(centroids *c, const json_t *root, const char *what, shoal_er
     return rc;
 }
 
-static centroids *make(void)
+static centroids *centroids_make(void)
 {
     arena *mem = arena_new(0);
     centroids *c = mem ? arena_alloc(mem, sizeof *c) : NULL;
@@ -97,8 +97,8 @@ int centroids_parse(centroids **ret, const char *json, size_t len, const char *w
     json_t *root = NULL;
     int rc = json_parse(&root, json, len, what, err);
     if (rc != 0) return rc;
-    centroids *c = make();
-    rc = c ? read_all(c, root, what, err) : err_nomem(err);
+    centroids *c = centroids_make();
+    rc = c ? centroids_read_all(c, root, what, err) : err_nomem(err);
     json_decref(root);
     if (rc == 0)
         *ret = c;
@@ -144,7 +144,7 @@ int centroids_nearest(const centroids *c, const float *vector, double *ret_cosin
 centroids *centroids_new(const char *model, const char *digest, size_t n_dimensions, const char *const *names,
                          size_t n)
 {
-    centroids *c = make();
+    centroids *c = centroids_make();
     if (!c) return NULL;
     c->model = model;
     c->digest = digest;

@@ -132,7 +132,7 @@ static bool rule_holds(walking *w, decide_note *n)
 /* ---- targets ------------------------------------------------------------------------------------- */
 
 /* Whose share the request falls into: the same key always into the same. */
-static const char *choose(const config_rule *r, const route_facts *f, const char *salt, int *ret_share)
+static const char *decide_choose(const config_rule *r, const route_facts *f, const char *salt, int *ret_share)
 {
     uint64_t key = f->keys[r->split_by] ? f->keys[r->split_by] : f->keys[KEY_REQUEST];
     double sum = 0, at = rng_uniform(key, route_hash(salt, strlen(salt)));
@@ -162,7 +162,7 @@ static bool is_busy(const config_rule *r, const route_outlook *o)
 }
 
 /* Why a model cannot be taken, DECIDE_RULE when it can. */
-static decide_why judge(const walking *w, const config_rule *r, const route_outlook *o)
+static decide_why decide_judge(const walking *w, const config_rule *r, const route_outlook *o)
 {
     const route_facts *f = w->facts;
     if (!o->known) return DECIDE_UNKNOWN;
@@ -193,7 +193,7 @@ static void look_at(const walking *w, decide_note *n)
     n->cost = o.cost;
     n->energy_j = o.energy_j;
     n->energy_by = o.energy_by;
-    n->why = judge(w, is_rule ? &n->route->rules[n->rule] : NULL, &o);
+    n->why = decide_judge(w, is_rule ? &n->route->rules[n->rule] : NULL, &o);
 }
 
 /* One that was looked at. */
@@ -259,7 +259,7 @@ static bool take_any(walking *w, const config_route *route, size_t rule)
 static void walk(walking *w, const config_route *r, size_t depth);
 
 /* The target of n, a model or a route; true when it gave a step. */
-static bool take(walking *w, decide_note *n, size_t depth)
+static bool decide_take(walking *w, decide_note *n, size_t depth)
 {
     const config_route *next = route_find(w->book, n->model);
     size_t before = w->d->n;
@@ -284,13 +284,13 @@ static void walk(walking *w, const config_route *r, size_t depth)
             taken = take_any(w, r, i);
             continue;
         }
-        n.model = choose(&r->rules[i], w->facts, route_rule_name(r, i, salt), &n.share);
-        taken = take(w, &n, depth);
+        n.model = decide_choose(&r->rules[i], w->facts, route_rule_name(r, i, salt), &n.share);
+        taken = decide_take(w, &n, depth);
         if (w->asks) return;
     }
     for (size_t i = 0; !w->asks && i < r->n_fallback; i++) {
         decide_note n = {.route = r, .rule = r->n_rules + i, .model = r->fallback[i], .share = -1};
-        take(w, &n, depth);
+        decide_take(w, &n, depth);
     }
 }
 

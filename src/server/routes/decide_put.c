@@ -117,7 +117,7 @@ static void put_budget(buf *out, const char *word, const char *unit, bool known,
 }
 
 /* The smaller of two bounds; 0: none. */
-static double least(double a, double b)
+static double decide_put_least(double a, double b)
 {
     return a > 0 && (b <= 0 || a < b) ? a : b;
 }
@@ -125,8 +125,8 @@ static double least(double a, double b)
 static void put_over(buf *out, const decide_note *n, const route_facts *f)
 {
     const config_rule *r = n->rule < n->route->n_rules ? &n->route->rules[n->rule] : NULL;
-    double cost = least(f->max_cost, r ? r->max_cost : 0),
-           j = least(f->max_energy_j, r ? r->max_energy_j : 0);
+    double cost = decide_put_least(f->max_cost, r ? r->max_cost : 0),
+           j = decide_put_least(f->max_energy_j, r ? r->max_energy_j : 0);
     bool known = n->energy_by != ENERGY_UNKNOWN;
     buf_printf(out, ": %s is over the budget: ", n->model);
     if (cost > 0 && (!n->has_cost || n->cost > cost))

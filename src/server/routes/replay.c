@@ -11,7 +11,7 @@ static const char *const questions[] = {[ROUTE_HEADER_HOLDS] = "header", [ROUTE_
 
 /* ---- asking and remembering ---------------------------------------------------------------------- */
 
-static int holds(void *user, const config_rule *r, route_question q)
+static int replay_holds(void *user, const config_rule *r, route_question q)
 {
     evidence *e = user;
     for (size_t i = 0; i < e->n_holds; i++)
@@ -21,7 +21,7 @@ static int holds(void *user, const config_rule *r, route_question q)
     return said;
 }
 
-static void look(void *user, const char *model, route_outlook *ret)
+static void replay_look(void *user, const char *model, route_outlook *ret)
 {
     evidence *e = user;
     size_t i = 0;
@@ -39,7 +39,7 @@ static void look(void *user, const char *model, route_outlook *ret)
 
 route_view evidence_view(evidence *e)
 {
-    return (route_view){.user = e, .holds = holds, .look = look};
+    return (route_view){.user = e, .holds = replay_holds, .look = replay_look};
 }
 
 /* ---- writing ------------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ int keyring_parse(keyring *ret, const char *text, size_t n, const char *what, sh
     return rc;
 }
 
-static int make(const folder *in, const char *name, shoal_err *err)
+static int keyring_make(const folder *in, const char *name, shoal_err *err)
 {
     uint8_t key[KEY_BYTES];
     buf text = {0};
@@ -80,7 +80,7 @@ static int make_if_missing(const folder *in, const char *name, shoal_err *err)
     if (folder_has(in, name)) return 0;
     int rc = folder_lock(in, &lock, err);
     if (rc != 0) return rc;
-    if (!folder_has(in, name)) rc = make(in, name, err);
+    if (!folder_has(in, name)) rc = keyring_make(in, name, err);
     folder_unlock(lock);
     return rc;
 }

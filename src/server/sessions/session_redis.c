@@ -63,7 +63,7 @@ static int wrong(shoal_err *err, const char *why)
                    "sessions.redis: must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]: %s", why);
 }
 
-static bool take(char *to, size_t size, const char *from, size_t n)
+static bool session_redis_take(char *to, size_t size, const char *from, size_t n)
 {
     if (n >= size) return false;
     memcpy(to, from, n);
@@ -71,7 +71,7 @@ static bool take(char *to, size_t size, const char *from, size_t n)
     return true;
 }
 
-static bool number(const char *s, size_t n, int most, int *ret)
+static bool session_redis_number(const char *s, size_t n, int most, int *ret)
 {
     int v = 0;
     for (size_t i = 0; i < n; i++) {
@@ -89,20 +89,21 @@ int redis_place_parse(redis_place *ret, const char *url, shoal_err *err)
     const char *at = url + sizeof SCHEME - 1, *who = strrchr(at, '@');
     if (who) {
         const char *colon = memchr(at, ':', (size_t)(who - at));
-        if (!colon || !take(p.user, sizeof p.user, at, (size_t)(colon - at)) ||
-            !take(p.password, sizeof p.password, colon + 1, (size_t)(who - colon - 1)))
+        if (!colon || !session_redis_take(p.user, sizeof p.user, at, (size_t)(colon - at)) ||
+            !session_redis_take(p.password, sizeof p.password, colon + 1, (size_t)(who - colon - 1)))
             return wrong(err, "before @ comes [USER]:PASSWORD, of at most 127 and 255 bytes");
         at = who + 1;
     }
     size_t n = strcspn(at, ":/");
-    if (n == 0 || !take(p.host, sizeof p.host, at, n)) return wrong(err, "it has no host");
+    if (n == 0 || !session_redis_take(p.host, sizeof p.host, at, n)) return wrong(err, "it has no host");
     at += n;
     if (*at == ':') {
         n = strcspn(++at, "/");
-        if (!number(at, n, 65535, &p.port) || p.port == 0) return wrong(err, "the port is 1 to 65535");
+        if (!session_redis_number(at, n, 65535, &p.port) || p.port == 0)
+            return wrong(err, "the port is 1 to 65535");
         at += n;
     }
-    if (*at == '/' && at[1] && !number(at + 1, strlen(at + 1), 1000000, &p.database))
+    if (*at == '/' && at[1] && !session_redis_number(at + 1, strlen(at + 1), 1000000, &p.database))
         return wrong(err, "the database is a number");
     *ret = p;
     return 0;
@@ -143,7 +144,7 @@ static void bound_replies(redis_store *s)
     s->link->reader->privdata = s;
 }
 
-static redisReply *give_up(redisContext *link, int err, const char *why)
+static redisReply *session_redis_give_up(redisContext *link, int err, const char *why)
 {
     link->err = err;
     snprintf(link->errstr, sizeof link->errstr, "%s", why);
@@ -181,20 +182,21 @@ static redisReply *command(redisContext *link, const char *fmt, ...)
     int rc = redisvAppendCommand(link, fmt, ap);
     va_end(ap);
     while (rc == REDIS_OK && !all_sent) {
-        if (!await(link, true, until)) return give_up(link, REDIS_ERR_IO, "it takes nothing");
+        if (!await(link, true, until)) return session_redis_give_up(link, REDIS_ERR_IO, "it takes nothing");
         rc = redisBufferWrite(link, &all_sent);
     }
     while (rc == REDIS_OK && (rc = redisGetReplyFromReader(link, &reply)) == REDIS_OK && !reply) {
         if (link->reader->len > REPLY_BYTES_MAX)
-            return give_up(link, REDIS_ERR_PROTOCOL, "its reply is longer than any conversation");
-        if (!await(link, false, until)) return give_up(link, REDIS_ERR_IO, "no answer in 5 s");
+            return session_redis_give_up(link, REDIS_ERR_PROTOCOL,
+                                         "its reply is longer than any conversation");
+        if (!await(link, false, until)) return session_redis_give_up(link, REDIS_ERR_IO, "no answer in 5 s");
         rc = redisBufferRead(link);
     }
     return rc == REDIS_OK ? reply : NULL;
 }
 
 /* Takes the reply; *ret NULL: the caller does not want it. */
-static int check(redis_store *s, redisReply *r, redisReply **ret, shoal_err *err)
+static int session_redis_check(redis_store *s, redisReply *r, redisReply **ret, shoal_err *err)
 {
     if (!r) return lost(s, err);
     if (r->type != REDIS_REPLY_ERROR) {
@@ -219,10 +221,11 @@ static int sign_in(redis_store *s, shoal_err *err)
 {
     int rc = 0;
     if (*s->at.password && *s->at.user)
-        rc = check(s, command(s->link, "AUTH %s %s", s->at.user, s->at.password), NULL, err);
+        rc = session_redis_check(s, command(s->link, "AUTH %s %s", s->at.user, s->at.password), NULL, err);
     else if (*s->at.password)
-        rc = check(s, command(s->link, "AUTH %s", s->at.password), NULL, err);
-    if (rc == 0 && s->at.database) rc = check(s, command(s->link, "SELECT %d", s->at.database), NULL, err);
+        rc = session_redis_check(s, command(s->link, "AUTH %s", s->at.password), NULL, err);
+    if (rc == 0 && s->at.database)
+        rc = session_redis_check(s, command(s->link, "SELECT %d", s->at.database), NULL, err);
     return rc;
 }
 
@@ -281,13 +284,15 @@ static int redis_append(session_store *t, const session_turn *turn, const sessio
     char key[KEY_BYTES_MAX];
     int rc = with_key(s, turn->id, key, err);
     if (rc != 0) return rc;
-    return check(s,
-                 command(s->link, "EVAL %s 1 %s %b %llu %llu %lld", APPEND, key, turn->sealed, turn->n,
-                         (unsigned long long)b->turns, (unsigned long long)b->bytes, (long long)b->ttl_s),
-                 NULL, err);
+    return session_redis_check(s,
+                               command(s->link, "EVAL %s 1 %s %b %llu %llu %lld", APPEND, key, turn->sealed,
+                                       turn->n, (unsigned long long)b->turns, (unsigned long long)b->bytes,
+                                       (long long)b->ttl_s),
+                               NULL, err);
 }
 
-static int give(redis_store *s, const redisReply *r, session_turn_fn *fn, void *user, shoal_err *err)
+static int session_redis_give(redis_store *s, const redisReply *r, session_turn_fn *fn, void *user,
+                              shoal_err *err)
 {
     int rc = 0;
     if (r->type != REDIS_REPLY_ARRAY)
@@ -310,8 +315,8 @@ static int redis_load(session_store *t, const session_id *id, int64_t now, sessi
     char key[KEY_BYTES_MAX];
     redisReply *r = NULL;
     int rc = with_key(s, id, key, err);
-    if (rc == 0) rc = check(s, command(s->link, "EVAL %s 1 %s", LOAD, key), &r, err);
-    if (rc == 0) rc = give(s, r, fn, user, err);
+    if (rc == 0) rc = session_redis_check(s, command(s->link, "EVAL %s 1 %s", LOAD, key), &r, err);
+    if (rc == 0) rc = session_redis_give(s, r, fn, user, err);
     freeReplyObject(r);
     return rc;
 }
@@ -321,7 +326,9 @@ static int redis_touch(session_store *t, const session_id *id, int64_t now, int6
     redis_store *s = (redis_store *)t;
     char key[KEY_BYTES_MAX];
     int rc = with_key(s, id, key, err);
-    return rc == 0 ? check(s, command(s->link, "EXPIRE %s %lld", key, (long long)ttl_s), NULL, err) : rc;
+    return rc == 0
+               ? session_redis_check(s, command(s->link, "EXPIRE %s %lld", key, (long long)ttl_s), NULL, err)
+               : rc;
 }
 
 static int redis_rewrite(session_store *t, const session_turn *turn, int64_t number, shoal_err *err)
@@ -330,7 +337,7 @@ static int redis_rewrite(session_store *t, const session_turn *turn, int64_t num
     char key[KEY_BYTES_MAX];
     int rc = with_key(s, turn->id, key, err);
     if (rc != 0) return rc;
-    return check(
+    return session_redis_check(
         s, command(s->link, "EVAL %s 1 %s %lld %b", REWRITE, key, (long long)number, turn->sealed, turn->n),
         NULL, err);
 }
@@ -341,7 +348,7 @@ static int redis_drop(session_store *t, const session_id *id, bool *ret_found, s
     char key[KEY_BYTES_MAX];
     redisReply *r = NULL;
     int rc = with_key(s, id, key, err);
-    if (rc == 0) rc = check(s, command(s->link, "DEL %s", key), &r, err);
+    if (rc == 0) rc = session_redis_check(s, command(s->link, "DEL %s", key), &r, err);
     *ret_found = rc == 0 && r->integer > 0;
     freeReplyObject(r);
     return rc;

@@ -86,7 +86,7 @@ static int statement(sqlite_store *s, int which, const session_id *id, sqlite3_s
 }
 
 /* 1: a row. Otherwise the statement is ready to be used again. */
-static int step(sqlite_store *s, sqlite3_stmt *st, shoal_err *err)
+static int session_sqlite_step(sqlite_store *s, sqlite3_stmt *st, shoal_err *err)
 {
     int rc = sqlite3_step(st);
     if (rc == SQLITE_ROW) return 1;
@@ -112,7 +112,7 @@ static int numbers(sqlite_store *s, int which, const session_id *id, int64_t a, 
     int first = id ? 2 : 1, n = sqlite3_bind_parameter_count(st);
     if (n >= first) sqlite3_bind_int64(st, first, a);
     if (n >= first + 1) sqlite3_bind_int64(st, first + 1, b);
-    if ((rc = step(s, st, err)) != 1) return rc;
+    if ((rc = session_sqlite_step(s, st, err)) != 1) return rc;
     for (int i = 0; ret && i < 2 && i < sqlite3_column_count(st); i++) ret[i] = sqlite3_column_int64(st, i);
     done(st);
     return 0;
@@ -166,7 +166,7 @@ static int sqlite_append(session_store *t, const session_turn *turn, const sessi
     if (rc == 0) rc = statement(s, PUT, turn->id, &st, err);
     if (rc != 0) return rc;
     sqlite3_bind_blob64(st, 2, turn->sealed, turn->n, SQLITE_STATIC); /* else NULL, which no row takes */
-    rc = step(s, st, err);
+    rc = session_sqlite_step(s, st, err);
     return rc == 0 ? keep_bounds(s, turn->id, b, err) : rc;
 }
 
@@ -178,7 +178,7 @@ static int sqlite_load(session_store *t, const session_id *id, int64_t now, sess
     int rc = statement(s, READ, id, &st, err);
     if (rc != 0) return rc;
     sqlite3_bind_int64(st, 2, now);
-    while ((rc = step(s, st, err)) == 1) {
+    while ((rc = session_sqlite_step(s, st, err)) == 1) {
         const void *sealed = sqlite3_column_blob(st, 1);
         int n = sqlite3_column_bytes(st, 1);
         rc = sealed ? fn(user, sqlite3_column_int64(st, 0), sealed, (size_t)n, err) : err_nomem(err);
@@ -202,7 +202,7 @@ static int sqlite_rewrite(session_store *t, const session_turn *turn, int64_t nu
     if (rc != 0) return rc;
     sqlite3_bind_int64(st, 2, number);
     sqlite3_bind_blob64(st, 3, turn->sealed, turn->n, SQLITE_STATIC);
-    return step(s, st, err);
+    return session_sqlite_step(s, st, err);
 }
 
 static int sqlite_drop(session_store *t, const session_id *id, bool *ret_found, shoal_err *err)

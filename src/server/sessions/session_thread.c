@@ -177,7 +177,7 @@ static void renew(session_thread *c, const session_id *id, int64_t now)
     buf_done(&r.sealed);
 }
 
-static int load(session_thread *c, session_job *j, int64_t now)
+static int session_thread_load(session_thread *c, session_job *j, int64_t now)
 {
     reading r = {.c = c, .j = j};
     j->n_turns = 0;
@@ -190,7 +190,7 @@ static int load(session_thread *c, session_job *j, int64_t now)
 static int do_job(session_thread *c, session_job *j, int64_t now)
 {
     switch (j->what) {
-    case SESSION_LOAD: return load(c, j, now);
+    case SESSION_LOAD: return session_thread_load(c, j, now);
     case SESSION_APPEND: return append(c, j, now);
     case SESSION_DROP: return c->store->ops->drop(c->store, &j->id, &j->found, &j->err);
     }
@@ -276,12 +276,12 @@ static void release(session_thread *c)
     free(c);
 }
 
-static void on_closed(uv_handle_t *h)
+static void session_thread_on_closed(uv_handle_t *h)
 {
     release(h->data);
 }
 
-static void finish(session_job *j)
+static void session_thread_finish(session_job *j)
 {
     while (j) {
         session_job *next = j->next;
@@ -301,7 +301,7 @@ static bool start_thread(session_thread *c)
     return ok;
 }
 
-static void start(session_thread *c)
+static void session_thread_start(session_thread *c)
 {
     c->now = env_wall_s(c->time);
     c->batch = c->first;
@@ -316,7 +316,7 @@ static void start(session_thread *c)
     shoal_err err;
     c->batch = NULL;
     fail_all(batch, err_nomem(&err), &err);
-    finish(batch);
+    session_thread_finish(batch);
 }
 
 static void on_ready(uv_async_t *a)
@@ -327,12 +327,12 @@ static void on_ready(uv_async_t *a)
     pthread_join(c->thread, NULL);
     uv_unref((uv_handle_t *)&c->ready);
     c->batch = NULL;
-    finish(batch); /* these may submit, which waits: `runs` is still true */
+    session_thread_finish(batch); /* these may submit, which waits: `runs` is still true */
     c->runs = false;
     if (c->closing)
-        uv_close((uv_handle_t *)&c->ready, on_closed);
+        uv_close((uv_handle_t *)&c->ready, session_thread_on_closed);
     else if (c->first)
-        start(c);
+        session_thread_start(c);
 }
 
 void session_thread_submit(session_thread *c, session_job *j)
@@ -342,7 +342,7 @@ void session_thread_submit(session_thread *c, session_job *j)
     j->err = (shoal_err){0};
     *c->end = j;
     c->end = &j->next;
-    if (!c->runs) start(c);
+    if (!c->runs) session_thread_start(c);
 }
 
 int session_thread_new(session_thread **ret, uv_loop_t *loop, const session_thread_options *o, shoal_err *err)
@@ -374,6 +374,6 @@ void session_thread_free(session_thread *c)
     c->end = &c->first;
     c->closing = true;
     fail_all(waiting, err_set(&err, SHOAL_ECANCELLED, "the server shuts down"), &err);
-    finish(waiting);
-    if (!c->runs) uv_close((uv_handle_t *)&c->ready, on_closed);
+    session_thread_finish(waiting);
+    if (!c->runs) uv_close((uv_handle_t *)&c->ready, session_thread_on_closed);
 }

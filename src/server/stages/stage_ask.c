@@ -8,7 +8,7 @@ enum {
                 1
 };
 
-static void on_reply(void *user, const call_result *r, const ProtobufCMessage *reply)
+static void stage_ask_on_reply(void *user, const call_result *r, const ProtobufCMessage *reply)
 {
     stage_run *s = user;
     const char *wrong = r->status == 0 ? "the worker sent no result" : NULL;
@@ -25,7 +25,7 @@ static void on_reply(void *user, const call_result *r, const ProtobufCMessage *r
 int stage_ask(stage_run *s, const call_context *ctx, const task_request *req)
 {
     call_task task = process_runner(s)->task;
-    s->call = calls_unary(s->run->calls, task, s->stage->model, &req->base, ctx, on_reply, s);
+    s->call = calls_unary(s->run->calls, task, s->stage->model, &req->base, ctx, stage_ask_on_reply, s);
     return s->call ? 0 : SHOAL_ENOMEM;
 }
 

@@ -43,7 +43,8 @@ static const char *find_alert(const config_stage *st, const Shoal__V1__ScoreRepl
     return NULL;
 }
 
-static void put_row(stage_run *s, const Shoal__V1__ScoreReply *reply, const Shoal__V1__ScoredRow *row)
+static void stage_score_put_row(stage_run *s, const Shoal__V1__ScoreReply *reply,
+                                const Shoal__V1__ScoredRow *row)
 {
     process_run *r = s->run;
     json_t *o = json_object();
@@ -86,7 +87,7 @@ static bool put_facts(stage_run *s, const Shoal__V1__ScoreReply *reply)
         double score = score_score_of(reply, row);
         if (score > best) best = score;
         if (n++ >= ROWS_IN_TRACE) continue;
-        put_row(s, reply, row);
+        stage_score_put_row(s, reply, row);
         if (alert || !st->n_alert) say_row(s, reply, row);
     }
     if (n > ROWS_IN_TRACE) buf_printf(&s->text, "\nand %zu more", n - ROWS_IN_TRACE);

@@ -33,7 +33,7 @@ typedef struct bench {
     shoal_err *err;
 } bench;
 
-static void on_event(void *user, const gen_event *ev)
+static void bench_decoder_on_event(void *user, const gen_event *ev)
 {
     if (ev->kind == EVENT_DONE) bench_gate_pass(user, ev->status, &ev->timings);
 }
@@ -58,7 +58,7 @@ static int run_all(bench *b, const test *t, bench_gate *g, double *ret_ms)
     bench_gate_init(g, t->n_streams);
     for (size_t i = 0; i < t->n_streams; i++) {
         gen_request r = {.ids = b->ids + i * each, .n_ids = each, .max_tokens = t->n_new, .ignore_eos = true};
-        int one = engine_generate(b->s->e, &r, on_event, g, &id, rc == 0 ? b->err : NULL);
+        int one = engine_generate(b->s->e, &r, bench_decoder_on_event, g, &id, rc == 0 ? b->err : NULL);
         if (one == 0) continue;
         rc = one;
         bench_gate_pass(g, one, NULL); /* those before it are waited for nevertheless */

@@ -105,7 +105,7 @@ typedef struct meter {
     bool live;
 } meter;
 
-static void on_progress(void *user, size_t done, size_t total)
+static void bench_http_on_progress(void *user, size_t done, size_t total)
 {
     const meter *p = user;
     if (p->live && (done % 20 == 0 || done == total))
@@ -160,7 +160,7 @@ int bench_http(const bench_options *o, shoal_err *err)
                           .make = s->make,
                           .back_ms = s->back_ms,
                           .user = &p,
-                          .progress = on_progress};
+                          .progress = bench_http_on_progress};
         load_result r;
         double before = pid ? load_cpu_seconds(pid) : -1;
         rc = load_run(&plan, &r, err);

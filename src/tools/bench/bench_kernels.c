@@ -5,8 +5,8 @@
 #include "bench/bench.h"
 #include "compute/measure.h"
 
-static int measure(measure_result *decode, measure_result *prefill, isa i, dtype t, int n_threads,
-                   shoal_err *err)
+static int bench_kernels_measure(measure_result *decode, measure_result *prefill, isa i, dtype t,
+                                 int n_threads, shoal_err *err)
 {
     measure_spec s = {.isa = i, .type = t, .n_threads = n_threads, .seconds = 0.15};
     int rc = measure_mul(decode, &s, err);
@@ -17,7 +17,7 @@ static int measure(measure_result *decode, measure_result *prefill, isa i, dtype
 static int show_kernel(const char *comma, isa i, dtype t, int threads, bool json, shoal_err *err)
 {
     measure_result d, p;
-    int rc = measure(&d, &p, i, t, threads, err);
+    int rc = bench_kernels_measure(&d, &p, i, t, threads, err);
     if (rc != 0) return rc;
     if (json)
         printf("%s{\"isa\":\"%s\",\"type\":\"%s\",\"threads\":%d,\"decode_gb_per_s\":%.2f,"

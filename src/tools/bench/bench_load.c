@@ -50,7 +50,7 @@ static void make_completion(void *user, size_t i, buf *out, http_ask *ret)
                       .headers = l->o->cached ? NULL : "cache-control: no-cache\r\n"};
 }
 
-static void on_progress(void *user, size_t done, size_t total)
+static void bench_load_on_progress(void *user, size_t done, size_t total)
 {
     const load *l = user;
     if (l->live) fprintf(stderr, "\r\033[K%d clients: %zu/%zu", l->n_clients, done, total);
@@ -99,7 +99,7 @@ static int run_load(load *l, bool first, shoal_err *err)
                       .rate = l->o->rate,
                       .make = make_completion,
                       .user = l,
-                      .progress = on_progress};
+                      .progress = bench_load_on_progress};
     load_result r;
     l->salt = rng_mix(l->salt + 1);
     double before = l->pid ? load_cpu_seconds(l->pid) : -1;

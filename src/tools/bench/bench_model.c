@@ -15,7 +15,8 @@ static size_t room_for(const bench_options *o, const bench_work *w)
 }
 
 /* What tells of the model; digest: hex, at least 65. */
-static int describe(bench_about *ret, const bench_options *o, model *m, char *digest, shoal_err *err)
+static int bench_model_describe(bench_about *ret, const bench_options *o, model *m, char *digest,
+                                shoal_err *err)
 {
     sha256_digest d;
     isa kernels = ISA_SCALAR;
@@ -35,7 +36,7 @@ static int describe(bench_about *ret, const bench_options *o, model *m, char *di
     return 0;
 }
 
-static int measure(const bench_options *o, cli_engine *c, double load_ms, shoal_err *err)
+static int bench_model_measure(const bench_options *o, cli_engine *c, double load_ms, shoal_err *err)
 {
     const model_config *mc = model_get_config(c->m);
     char digest[65];
@@ -45,7 +46,7 @@ static int measure(const bench_options *o, cli_engine *c, double load_ms, shoal_
     if (rc != 0) return rc;
     bench_subject s = {.n_vocab = mc->n_vocab, .work = bench_work_of(c->m, kept)};
     engine_options more = {.kv_bytes = room_for(o, &s.work), .no_drafts = !o->drafts};
-    rc = describe(&about, o, c->m, digest, err);
+    rc = bench_model_describe(&about, o, c->m, digest, err);
     uint64_t start = clock_ns();
     if (rc == 0) rc = cli_engine_start(c, &o->model, &more, err);
     s.e = c->e;
@@ -90,7 +91,7 @@ int bench_model(const bench_options *o, const char *name, shoal_err *err)
     int rc = cli_engine_open(&c, name, &o->model, false, err);
     double load_ms = clock_ms_since(start);
     if (rc == 0) rc = check_task(c.m, err);
-    if (rc == 0) rc = measure(o, &c, load_ms, err);
+    if (rc == 0) rc = bench_model_measure(o, &c, load_ms, err);
     cli_engine_close(&c);
     return rc;
 }

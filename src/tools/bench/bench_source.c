@@ -33,7 +33,7 @@ typedef struct test {
     bool reply; /* the tokens behind the first are timed, else all up to it */
 } test;
 
-static void on_event(void *user, const gen_event *ev)
+static void bench_source_on_event(void *user, const gen_event *ev)
 {
     if (ev->kind == EVENT_DONE) bench_gate_pass(user, ev->status, &ev->timings);
 }
@@ -68,7 +68,7 @@ static int run_once(bench *b, const test *t, double *ret_ms)
                      .ignore_eos = true};
     bench_gate_init(&g, 1);
     uint64_t start = clock_ns();
-    int rc = engine_generate(b->s->e, &r, on_event, &g, &id, b->err);
+    int rc = engine_generate(b->s->e, &r, bench_source_on_event, &g, &id, b->err);
     if (rc != 0) return rc;
     rc = bench_gate_wait(&g);
     *ret_ms = t->reply ? g.timings.decode_ms : clock_ms_since(start);
@@ -101,7 +101,7 @@ static size_t reply_of(const bench *b, size_t i)
 }
 
 /* One source: reading it, and each length of reply behind it. */
-static int measure(bench *b, size_t said, size_t n)
+static int bench_source_measure(bench *b, size_t said, size_t n)
 {
     const char *unit = b->frames ? "s" : "";
     test t = {.n = n};
@@ -122,7 +122,7 @@ static int measure_sounds(bench *b)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->o->seconds.n; i++) {
         size_t s = b->o->seconds.v[i], n = s * FRAMES_A_SECOND;
-        if (n <= most) rc = measure(b, s, n);
+        if (n <= most) rc = bench_source_measure(b, s, n);
     }
     return rc;
 }
@@ -131,7 +131,7 @@ static int measure_texts(bench *b)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->o->prompts.n; i++)
-        if (b->o->prompts.v[i]) rc = measure(b, b->o->prompts.v[i], b->o->prompts.v[i]);
+        if (b->o->prompts.v[i]) rc = bench_source_measure(b, b->o->prompts.v[i], b->o->prompts.v[i]);
     return rc;
 }
 

@@ -121,7 +121,7 @@ bench_cost bench_work_encode(const bench_work *w, size_t n_texts, size_t n)
 
 /* ---- of an encoder-decoder ----------------------------------------------------------------------- */
 
-static bool begins(const char *name, const char *with)
+static bool bench_work_begins(const char *name, const char *with)
 {
     return strncmp(name, with, strlen(with)) == 0;
 }
@@ -130,7 +130,8 @@ static bool begins(const char *name, const char *with)
 static bool makes_cross(const char *name)
 {
     const char *cross = strstr(name, ".cross_attn_");
-    return cross && (begins(cross, ".cross_attn_k.") || begins(cross, ".cross_attn_v."));
+    return cross &&
+           (bench_work_begins(cross, ".cross_attn_k.") || bench_work_begins(cross, ".cross_attn_v."));
 }
 
 /* Matrices that a source passes: multiply-adds for each of its positions as a share of their weights; 0: none
@@ -138,13 +139,13 @@ static bool makes_cross(const char *name)
 static double of_source(const char *name)
 {
     if (strcmp(name, "enc.conv1.weight") == 0) return 2;
-    return begins(name, "enc.blk.") || strcmp(name, "enc.conv2.weight") == 0 || makes_cross(name);
+    return bench_work_begins(name, "enc.blk.") || strcmp(name, "enc.conv2.weight") == 0 || makes_cross(name);
 }
 
 static bool of_reply(const char *name, const model_config *c)
 {
     if (strcmp(name, "token_embd.weight") == 0) return c->tied;
-    return (begins(name, "dec.blk.") && !makes_cross(name)) || begins(name, "output.");
+    return (bench_work_begins(name, "dec.blk.") && !makes_cross(name)) || bench_work_begins(name, "output.");
 }
 
 static bool is_table(const char *name)
@@ -161,7 +162,7 @@ static void add_matrix(bench_source *w, const model *m, const tensor *t, double 
         w->encoder_bytes += bytes_of(m, t);
         w->encoder_adds += source * adds;
     } else if (of_reply(t->name, c)) {
-        bool layer = begins(t->name, "dec.");
+        bool layer = bench_work_begins(t->name, "dec.");
         *(layer ? &w->reply.layer_bytes : &w->reply.head_bytes) += bytes_of(m, t);
         *(layer ? &w->reply.layer_adds : &w->reply.head_adds) += adds;
     } else {

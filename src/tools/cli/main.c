@@ -9,7 +9,7 @@
 enum { HELP_COLUMNS = 79, HELP_INDENT = 9 };
 
 /* A word on a row of the terminal, or on the next one. */
-static void put_word(FILE *to, const char *word, size_t *at)
+static void main_put_word(FILE *to, const char *word, size_t *at)
 {
     size_t n = strlen(word);
     if (*at + 1 + n > HELP_COLUMNS) *at = (size_t)fprintf(to, "\n%*s", HELP_INDENT, "") - 1;
@@ -28,7 +28,7 @@ static int help(FILE *to)
             fprintf(to, "%s%-*s %s\n%*s", i ? "" : "\n", HELP_INDENT, group, summary, HELP_INDENT, "");
             at = HELP_INDENT;
         }
-        if (!cli_at(i)->hidden) put_word(to, cli_at(i)->name, &at);
+        if (!cli_at(i)->hidden) main_put_word(to, cli_at(i)->name, &at);
         if (i + 1 == cli_count() || cli_group_begins(cli_at(i + 1), &summary)) fputc('\n', to);
     }
     fprintf(to, "\nshoal help all has a line for each command, shoal help COMMAND its options.\n"

@@ -83,7 +83,7 @@ static void note_text(text_clock *t, uint64_t now)
 }
 
 /* Whole events only; what came together came at one time. */
-static void on_piece(void *user, size_t n_bytes)
+static void load_client_on_piece(void *user, size_t n_bytes)
 {
     client *me = user;
     text_clock *t = &me->clock;
@@ -168,7 +168,7 @@ static void *client_main(void *arg)
     client *me = arg;
     const load_plan *p = me->plan;
     http_client_init(&me->http, &p->where);
-    me->http.piece = on_piece;
+    me->http.piece = load_client_on_piece;
     me->http.piece_user = me;
     me->http.again = true;
     buf scratch = {0};
@@ -199,7 +199,7 @@ double load_quantile(double *values, size_t n, double q)
 }
 
 /* What the clients counted, once they have ended; their gaps go into *all, one behind the other. */
-static void gather(client *clients, int n, load_result *r, double **all, size_t *n_all)
+static void load_client_gather(client *clients, int n, load_result *r, double **all, size_t *n_all)
 {
     size_t total = 0;
     bool failed = false;
@@ -248,7 +248,7 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
     if (rc == 0) rc = start_clients(clients, plan, &like, &started, err);
     if (rc != 0) atomic_store(&next, n); /* those that did start end */
     for (int i = 0; i < started; i++) pthread_join(clients[i].thread, NULL);
-    if (started) gather(clients, started, &r, &gaps, &n_gaps);
+    if (started) load_client_gather(clients, started, &r, &gaps, &n_gaps);
     if (rc == 0 && !gaps) rc = err_nomem(err);
     if (rc == 0) {
         r.seconds = clock_ms_since(like.start_ns) / 1e3;

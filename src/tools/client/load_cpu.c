@@ -103,7 +103,7 @@ static bool read_process(int pid, process *ret)
     return true;
 }
 
-static size_t read_all(process *all)
+static size_t load_cpu_read_all(process *all)
 {
     DIR *d = opendir("/proc");
     struct dirent *e;
@@ -136,7 +136,7 @@ double load_cpu_seconds(int pid)
 {
     process *all = calloc(PIDS_MOST, sizeof *all);
     if (!all) return -1;
-    double ticks = count_family(all, read_all(all), pid);
+    double ticks = count_family(all, load_cpu_read_all(all), pid);
     free(all);
     return ticks < 0 ? -1 : ticks / (double)sysconf(_SC_CLK_TCK);
 }

@@ -57,7 +57,7 @@ static stream_try refused(const stream_client *s, int status, const char *body, 
 }
 
 /* An event that says something and no id cannot be gone on from, nor from those before it. */
-static int keep(stream_client *s, const char *at, size_t n, const sse_event *e)
+static int stream_client_keep(stream_client *s, const char *at, size_t n, const sse_event *e)
 {
     bool named = e->id && e->n_id <= STREAM_CLIENT_ID_MAX && memchr(e->id, '\0', e->n_id) == NULL;
     if (named) memcpy(s->id, e->id, e->n_id);
@@ -75,7 +75,7 @@ stream_try stream_client_take(stream_client *s, int status, const char *body, si
     for (size_t len; (len = sse_read(&e, body, n)) > 0; body += len, n -= len) {
         bool error = false, final = e.data && look_for_error(e.data, e.n_data, &error, why, why_cap);
         if (error) return final ? STREAM_REFUSED : STREAM_BROKEN;
-        if (keep(s, body, len, &e) != 0) {
+        if (stream_client_keep(s, body, len, &e) != 0) {
             snprintf(why, why_cap, "out of memory");
             return STREAM_REFUSED;
         }

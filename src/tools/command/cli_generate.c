@@ -9,23 +9,24 @@
 #include "base/file.h"
 #include "json/sampling.h"
 
-static int check(const char *option, const char *field, double v, shoal_err *err)
+static int cli_generate_check(const char *option, const char *field, double v, shoal_err *err)
 {
     int rc = isnan(v) ? 0 : sampling_check(field, v, err);
     return rc == 0 ? 0 : err_prefix(err, rc, "%s", option);
 }
 
-static void take(float *ret, double v)
+static void cli_generate_take(float *ret, double v)
 {
     if (!isnan(v)) *ret = (float)v;
 }
 
 int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err *err)
 {
-    int rc = check("--temp", "temperature", s->temperature, err);
-    if (rc == 0) rc = check("--top-p", "top_p", s->top_p, err);
-    if (rc == 0) rc = check("--min-p", "min_p", s->min_p, err);
-    if (rc == 0) rc = check("--repetition-penalty", "repetition_penalty", s->repetition_penalty, err);
+    int rc = cli_generate_check("--temp", "temperature", s->temperature, err);
+    if (rc == 0) rc = cli_generate_check("--top-p", "top_p", s->top_p, err);
+    if (rc == 0) rc = cli_generate_check("--min-p", "min_p", s->min_p, err);
+    if (rc == 0)
+        rc = cli_generate_check("--repetition-penalty", "repetition_penalty", s->repetition_penalty, err);
     if (rc != 0) return rc;
     if (s->schema_file) {
         buf text = {0};
@@ -34,10 +35,10 @@ int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err
         buf_done(&text);
         if (rc != 0) return rc;
     }
-    take(&ret->temperature, s->temperature);
-    take(&ret->top_p, s->top_p);
-    take(&ret->min_p, s->min_p);
-    take(&ret->repetition_penalty, s->repetition_penalty);
+    cli_generate_take(&ret->temperature, s->temperature);
+    cli_generate_take(&ret->top_p, s->top_p);
+    cli_generate_take(&ret->min_p, s->min_p);
+    cli_generate_take(&ret->repetition_penalty, s->repetition_penalty);
     if (s->top_k >= 0) ret->top_k = (int)s->top_k;
     if (s->seed >= 0)
         ret->seed = (uint64_t)s->seed;
@@ -51,17 +52,17 @@ int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err
     return 0;
 }
 
-static void put_number(json_t *o, const char *key, double v)
+static void cli_generate_put_number(json_t *o, const char *key, double v)
 {
     if (!isnan(v)) json_object_set_new(o, key, json_real(v));
 }
 
 void cli_sampling_put(json_t *o, const cli_sampling *s)
 {
-    put_number(o, "temperature", s->temperature);
-    put_number(o, "top_p", s->top_p == 0 ? 1 : s->top_p); /* there 0 means the likeliest alone */
-    put_number(o, "min_p", s->min_p);
-    put_number(o, "repetition_penalty", s->repetition_penalty);
+    cli_generate_put_number(o, "temperature", s->temperature);
+    cli_generate_put_number(o, "top_p", s->top_p == 0 ? 1 : s->top_p); /* there 0 means the likeliest alone */
+    cli_generate_put_number(o, "min_p", s->min_p);
+    cli_generate_put_number(o, "repetition_penalty", s->repetition_penalty);
     if (s->top_k >= 0) json_object_set_new(o, "top_k", json_integer(s->top_k));
     if (s->seed >= 0) json_object_set_new(o, "seed", json_integer(s->seed));
     json_object_set_new(o, "max_tokens", json_integer(s->max_tokens));

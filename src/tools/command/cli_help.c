@@ -7,7 +7,7 @@
 enum { COLUMNS = 79, LEFT = 31 }; /* of a row; before what is said about an option */
 
 /* What something is called, and what it is, in as many rows as that needs. */
-static void put_row(const char *left, const char *text)
+static void cli_help_put_row(const char *left, const char *text)
 {
     size_t at = (size_t)printf("  %-*s", LEFT - 3, left);
     if (at >= LEFT) at = (size_t)printf("\n%*s", LEFT - 1, "") - 1;
@@ -25,7 +25,7 @@ static void put_option(char letter, const char *name, const char *arg, const cha
     char left[64], dash[8] = "   ";
     if (letter) snprintf(dash, sizeof dash, "-%c,", letter);
     snprintf(left, sizeof left, "%s --%s%s%s", dash, name, arg ? " " : "", arg ? arg : "");
-    put_row(left, help);
+    cli_help_put_row(left, help);
 }
 
 static const cli_verb *find_verb(const cli_verb *verbs, const char *word, size_t n)
@@ -86,7 +86,7 @@ static void put_verbs(const cli_verb *verbs)
     char left[64];
     for (; verbs->name; verbs++) {
         snprintf(left, sizeof left, "%s%s%s", verbs->name, *verbs->args ? " " : "", verbs->args);
-        if (*verbs->name) put_row(left, verbs->summary);
+        if (*verbs->name) cli_help_put_row(left, verbs->summary);
     }
     putchar('\n');
 }

@@ -61,7 +61,7 @@ static void show_step(reading *r, const json_t *o)
     fflush(stderr);
 }
 
-static void take(reading *r, const char *line, size_t n)
+static void cli_loads_take(reading *r, const char *line, size_t n)
 {
     json_t *o = NULL;
     if (n == 0 || json_parse(&o, line, n, "the answer", NULL) != 0) return;
@@ -74,13 +74,13 @@ static void take(reading *r, const char *line, size_t n)
         show_step(r, o);
 }
 
-static void on_piece(void *user, size_t n_bytes)
+static void cli_loads_on_piece(void *user, size_t n_bytes)
 {
     reading *r = user;
     buf *b = &r->client.body;
     size_t at = 0; /* whole lines are looked at once */
     for (const char *end; (end = memchr(b->data + at, '\n', b->len - at));) {
-        take(r, b->data + at, (size_t)(end - b->data) - at);
+        cli_loads_take(r, b->data + at, (size_t)(end - b->data) - at);
         at = (size_t)(end + 1 - b->data);
     }
     buf_consume(b, at);
@@ -98,7 +98,7 @@ static void end_show(reading *r)
 static int read_end(reading *r, shoal_err *err)
 {
     const buf *b = &r->client.body;
-    take(r, b->data ? b->data : "", b->len); /* an answer in one piece has no line end */
+    cli_loads_take(r, b->data ? b->data : "", b->len); /* an answer in one piece has no line end */
     end_show(r);
     const json_t *e = json_object_get(r->last, "error");
     if (e) return err_set(err, SHOAL_EIO, "%s", json_text_of(e, "message"));
@@ -115,7 +115,7 @@ int cli_loads_send(const http_where *where, const cli_loads_ask *ask, json_t **r
     http_client_init(&r.client, where);
     pull_meter_init(&r.meter, stderr);
     r.client.most_bytes = LINE_MAX_BYTES;
-    r.client.piece = on_piece;
+    r.client.piece = cli_loads_on_piece;
     r.client.piece_user = &r;
     if (ask->body && json_put(&body, ask->body) != 0) body.failed = true;
     buf_puts(&headers, "accept: application/x-ndjson\r\n");

@@ -41,7 +41,7 @@ static void take_event(reading *r, const sse_event *e)
 }
 
 /* The whole events that have come: lines up to an empty one. */
-static void on_piece(void *user, size_t n_bytes)
+static void cli_process_live_on_piece(void *user, size_t n_bytes)
 {
     reading *r = user;
     buf *b = &r->client.body;
@@ -58,7 +58,7 @@ int cli_process_live(const http_where *where, const http_ask *ask, const cli_pro
 {
     reading r = {.ask = p};
     http_client_init(&r.client, where);
-    r.client.piece = on_piece;
+    r.client.piece = cli_process_live_on_piece;
     r.client.piece_user = &r;
     int rc = http_client_exchange(&r.client, ask, err);
     const buf *whole = r.ended ? &r.answer : &r.client.body; /* what is refused comes in one piece */

@@ -24,7 +24,7 @@ static void say_url(served *s)
         snprintf(s->url, sizeof s->url, "unix:%s", host);
 }
 
-static void choose(served *s, const json_t *answer, const char *model, const char *task)
+static void served_choose(served *s, const json_t *answer, const char *model, const char *task)
 {
     size_t i;
     json_t *m;
@@ -62,7 +62,7 @@ int served_find(served *ret, const char *server, const char *model, const char *
         rc = json_parse(&answer, c.body.data ? c.body.data : "", c.body.len, "the list of models", &why);
     if (rc == 0 && c.status != 200) rc = cli_process_refused(c.status, answer, &why);
     ret->runs = rc == 0;
-    if (rc == 0) choose(ret, answer, model, task);
+    if (rc == 0) served_choose(ret, answer, model, task);
     json_decref(answer);
     http_client_done(&c);
     buf_done(&headers);

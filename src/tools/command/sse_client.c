@@ -13,7 +13,7 @@ void sse_client_stop(sse_client *c)
     if (c->http.fd >= 0) shutdown(c->http.fd, SHUT_RDWR);
 }
 
-static void on_piece(void *user, size_t n_bytes)
+static void sse_client_on_piece(void *user, size_t n_bytes)
 {
     sse_client *c = user;
     buf *b = &c->http.body;
@@ -27,7 +27,7 @@ static void on_piece(void *user, size_t n_bytes)
     if (c->enough || c->too_long || c->stopped) shutdown(c->http.fd, SHUT_RDWR);
 }
 
-static int finish(sse_client *c, int rc, shoal_err *err)
+static int sse_client_finish(sse_client *c, int rc, shoal_err *err)
 {
     json_t *answer = NULL;
     if (c->stopped) return err_set(err, SHOAL_ECANCELLED, "stopped");
@@ -47,13 +47,13 @@ int sse_client_ask(sse_client *c, const http_where *where, const char *path, con
 {
     buf headers = {0};
     http_client_init(&c->http, where);
-    c->http.piece = on_piece;
+    c->http.piece = sse_client_on_piece;
     c->http.piece_user = c;
     c->enough = c->too_long = false;
     buf_puts(&headers, "accept: text/event-stream\r\n");
     int rc = cli_process_headers(&headers, key, err);
     http_ask ask = {.path = path, .body = body, .headers = headers.data};
-    if (rc == 0) rc = finish(c, http_client_exchange(&c->http, &ask, err), err);
+    if (rc == 0) rc = sse_client_finish(c, http_client_exchange(&c->http, &ask, err), err);
     http_client_done(&c->http);
     c->http.fd = -1;
     buf_done(&headers);

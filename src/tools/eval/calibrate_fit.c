@@ -45,8 +45,8 @@ static double best_threshold(const calibrate_member *m, size_t i, size_t n)
     return best;
 }
 
-static int pick(calibrate_member *m, size_t i, const confidence_sample *s, size_t n,
-                const calibrate_goal *goal, double *ret, shoal_err *err)
+static int calibrate_fit_pick(calibrate_member *m, size_t i, const confidence_sample *s, size_t n,
+                              const calibrate_goal *goal, double *ret, shoal_err *err)
 {
     const confidence_map *map = &m[i].cal.map;
     double surest = map->n_points ? map->points[map->n_points - 1].is : 0;
@@ -79,7 +79,7 @@ static int fit_one(calibrate_member *m, size_t i, confidence_sample *s, size_t n
     int rc = confidence_error_unseen(&m[i].error_is, s, n, CALIBRATE_BINS, err);
     m[i].error_said = confidence_error(NULL, s, n, CALIBRATE_BINS);
     confidence_fit(&c->map, s, n);
-    if (!rc) rc = pick(m, i, s, n, goal, &c->min_confidence, err);
+    if (!rc) rc = calibrate_fit_pick(m, i, s, n, goal, &c->min_confidence, err);
     if (rc) return rc;
     calibration_fit(c, s, n);
     look_after(m, i, n);

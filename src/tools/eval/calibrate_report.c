@@ -15,7 +15,7 @@ static double alone(const calibrate_member *m, size_t n)
     return n ? (double)n_right / (double)n : 0;
 }
 
-static void put_row(const calibrate_report *r, size_t i, double threshold, buf *out)
+static void calibrate_report_put_row(const calibrate_report *r, size_t i, double threshold, buf *out)
 {
     const calibrate_member *m = &r->members[i];
     confidence_risk k = calibrate_risk(r->members, i, r->n, threshold);
@@ -25,17 +25,17 @@ static void put_row(const calibrate_report *r, size_t i, double threshold, buf *
 }
 
 /* The picked threshold stands among the others, in its place. */
-static void put_rows(const calibrate_report *r, size_t i, buf *out)
+static void calibrate_report_put_rows(const calibrate_report *r, size_t i, buf *out)
 {
     double picked = r->members[i].cal.min_confidence;
     bool told = false;
     for (int k = 0; k < N_ROWS; k++) {
         double t = (double)k / N_ROWS;
-        if (!told && picked <= t) put_row(r, i, picked, out);
+        if (!told && picked <= t) calibrate_report_put_row(r, i, picked, out);
         told = told || picked <= t;
-        if (t != picked) put_row(r, i, t, out);
+        if (t != picked) calibrate_report_put_row(r, i, t, out);
     }
-    if (!told) put_row(r, i, picked, out);
+    if (!told) calibrate_report_put_row(r, i, picked, out);
 }
 
 static void put_member(const calibrate_report *r, size_t i, buf *out)
@@ -44,7 +44,7 @@ static void put_member(const calibrate_report *r, size_t i, buf *out)
     buf_printf(out, "%s: alone right in %.1f %% of %zu cases; calibration error %.3f, after the map %.3f\n\n",
                m->model, 100 * alone(m, r->n), r->n, m->error_said, m->error_is);
     buf_printf(out, "%9s %11s %7s %12s\n", "THRESHOLD", "COVERAGE %", "RISK %", "CASCADE %");
-    put_rows(r, i, out);
+    calibrate_report_put_rows(r, i, out);
     buf_putc(out, '\n');
 }
 

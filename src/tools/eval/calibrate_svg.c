@@ -133,7 +133,7 @@ static void put_risk(double y, const calibrate_report *r, size_t i, const confid
 
 /* ---- the picture ------------------------------------------------------------------------------------ */
 
-static void put_name(double y, const calibrate_report *r, size_t i, buf *out)
+static void calibrate_svg_put_name(double y, const calibrate_report *r, size_t i, buf *out)
 {
     const char *names[] = {r->members[i].model, " in ", r->ensemble};
     buf_printf(out, "<text x=\"%d\" y=\"%.0f\" font-size=\"14\" font-weight=\"bold\">", LEFT_X, y);
@@ -162,7 +162,7 @@ void calibrate_put_svg(const calibrate_report *r, buf *out)
         double y = (double)(ROW * i);
         for (size_t k = 0; k < r->n; k++) s[k] = (confidence_sample){m->said[k], m->right[k]};
         if (r->n) qsort(s, r->n, sizeof *s, by_said);
-        put_name(y + 24, r, i, out);
+        calibrate_svg_put_name(y + 24, r, i, out);
         put_reliability(y + TOP, m, s, r->n, out);
         put_risk(y + TOP, r, i, s, out);
     }

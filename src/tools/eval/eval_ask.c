@@ -141,7 +141,8 @@ static char *one_line(const eval_answer *a)
     return buf_take(&b);
 }
 
-static int judge(const eval_asker *a, const eval_case *c, double ms, eval_result *ret, shoal_err *err)
+static int eval_ask_judge(const eval_asker *a, const eval_case *c, double ms, eval_result *ret,
+                          shoal_err *err)
 {
     char trace[384];
     json_t *body = NULL;
@@ -191,5 +192,5 @@ int eval_ask(const eval_asker *a, const eval_case *c, eval_result *ret, shoal_er
     int rc = body.failed ? err_nomem(err) : http_client_exchange(a->http, &r, err);
     double ms = clock_ms_since(start);
     buf_done(&body);
-    return rc ? rc : judge(a, c, ms, ret, err);
+    return rc ? rc : eval_ask_judge(a, c, ms, ret, err);
 }

@@ -13,7 +13,7 @@
 #define FILE_MAX_BYTES (64u << 20)
 
 /* {"homes": {DIR/NAME.json: content}, "cases": [...]} */
-static int prepare(eval_cases *cases, shoal_err *err)
+static int eval_cases_prepare(eval_cases *cases, shoal_err *err)
 {
     if (cases->root) return 0;
     cases->root = json_pack("{s:{},s:[]}", "homes", "cases");
@@ -170,7 +170,7 @@ int eval_cases_read(eval_cases *cases, const char *path, const char *homes_dir, 
         buf_puts(&dir, homes_dir);
     else
         buf_printf(&dir, "%.*shomes", slash ? (int)(slash - path) + 1 : 0, path);
-    int rc = dir.failed ? err_nomem(err) : prepare(cases, err);
+    int rc = dir.failed ? err_nomem(err) : eval_cases_prepare(cases, err);
     if (!rc) rc = file_read(&text, path, FILE_MAX_BYTES, err);
     if (!rc) rc = add_lines(cases, &text, path, dir.data, err);
     buf_done(&text);

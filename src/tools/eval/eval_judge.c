@@ -37,7 +37,7 @@ const char *eval_answer_text(const eval_answer *a)
     return json_is_string(t) ? json_string_value(t) : "";
 }
 
-static bool is_blank(const char *s)
+static bool eval_judge_is_blank(const char *s)
 {
     while (isspace((unsigned char)*s)) s++;
     return *s == '\0';
@@ -251,7 +251,7 @@ static bool kind_is(const json_t *expect, const char *kind)
 
 static eval_verdict judge_error(const json_t *expect, const eval_answer *a, const char *text, buf *why)
 {
-    bool refused = a->status / 100 == 4 && !is_blank(text);
+    bool refused = a->status / 100 == 4 && !eval_judge_is_blank(text);
     if (refused && kind_is(expect, "reject")) return judge_words(expect, text, why);
     buf_printf(why, "HTTP status %d: %s", a->status, text);
     return EVAL_WRONG;
@@ -272,7 +272,7 @@ static eval_verdict judge_one(const json_t *expect, const char *input, const eva
     const char *text = eval_answer_text(a);
     if (a->status != 200) return judge_error(expect, a, text, why);
     json_t *calls = eval_answer_calls(a);
-    bool silent = json_array_size(calls) == 0 && is_blank(text);
+    bool silent = json_array_size(calls) == 0 && eval_judge_is_blank(text);
     eval_verdict v = silent ? EVAL_SILENT : judge_calls(json_object_get(expect, "calls"), calls, why);
     json_decref(calls);
     if (silent) buf_puts(why, "no text and no call");

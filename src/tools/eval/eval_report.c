@@ -9,7 +9,7 @@
 #include "json/json_put.h"
 /* ---- for a terminal -------------------------------------------------------------------------- */
 
-static void put_row(const eval_score *s, buf *out)
+static void eval_report_put_row(const eval_score *s, buf *out)
 {
     buf_printf(out, "%-14.14s %5zu %7.1f %7zu %7zu %7zu %7zu %9.1f %9.1f\n", s->tag, s->n,
                eval_percent(s, EVAL_RIGHT), s->count[EVAL_RIGHT], s->count[EVAL_WRONG], s->count[EVAL_SILENT],
@@ -20,8 +20,8 @@ void eval_report_table(const eval_scores *s, buf *out)
 {
     buf_printf(out, "%-14s %5s %7s %7s %7s %7s %7s %9s %9s\n", "TAG", "CASES", "RIGHT %", "RIGHT", "WRONG",
                "SILENT", "HARMFUL", "P50 MS", "P99 MS");
-    for (size_t i = 0; i < s->n_tags; i++) put_row(&s->by_tag[i], out);
-    put_row(&s->all, out);
+    for (size_t i = 0; i < s->n_tags; i++) eval_report_put_row(&s->by_tag[i], out);
+    eval_report_put_row(&s->all, out);
 }
 
 /* The worst first. */

@@ -30,7 +30,7 @@ static double share(size_t part, size_t n)
     return n ? (double)part / (double)n : 0;
 }
 
-static int put_row(const eval_route *r, buf *out, shoal_err *err)
+static int eval_routes_put_row(const eval_route *r, buf *out, shoal_err *err)
 {
     eval_summary s;
     int rc = eval_summarise(&s, &r->results, err);
@@ -67,7 +67,7 @@ int eval_routes_put(const eval_route *routes, size_t n, buf *out, shoal_err *err
     int rc = 0;
     buf_printf(out, "%-20s %5s %8s %11s %9s %9s %7s %12s\n", "ROUTE", "CASES", "RIGHT %", "95 %", "P50 MS",
                "P95 MS", "TOKENS", "ESCALATED %");
-    for (size_t i = 0; !rc && i < n; i++) rc = put_row(&routes[i], out, err);
+    for (size_t i = 0; !rc && i < n; i++) rc = eval_routes_put_row(&routes[i], out, err);
     if (n > 1) buf_putc(out, '\n');
     for (size_t i = 1; !rc && i < n; i++) rc = put_difference(&routes[0], &routes[i], out, err);
     return rc;

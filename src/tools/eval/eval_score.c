@@ -41,7 +41,7 @@ static eval_score score(const eval_results *r, const char *tag, double *ms)
     return s;
 }
 
-static int by_name(const void *a, const void *b)
+static int eval_score_by_name(const void *a, const void *b)
 {
     return strcmp(((const eval_score *)a)->tag, ((const eval_score *)b)->tag);
 }
@@ -78,7 +78,7 @@ int eval_scores_init(eval_scores *ret, const eval_results *r, shoal_err *err)
         eval_scores_done(&s);
         return rc;
     }
-    if (s.n_tags) qsort(s.by_tag, s.n_tags, sizeof *s.by_tag, by_name);
+    if (s.n_tags) qsort(s.by_tag, s.n_tags, sizeof *s.by_tag, eval_score_by_name);
     *ret = s;
     return 0;
 }

@@ -136,7 +136,7 @@ static bool is_like(const char *text, const char *pattern)
 }
 
 /* Texts are patterns, a list is a choice, the rest is equal or not. */
-static bool fits(const json_t *expected, const json_t *got)
+static bool pipeline_expect_fits(const json_t *expected, const json_t *got)
 {
     if (json_is_null(expected)) return !got || json_is_null(got);
     if (json_is_string(expected) && json_is_string(got))
@@ -144,7 +144,7 @@ static bool fits(const json_t *expected, const json_t *got)
     if (json_is_number(expected) && json_is_number(got))
         return json_number_value(expected) == json_number_value(got);
     for (size_t i = 0; json_is_array(expected) && i < json_array_size(expected); i++)
-        if (fits(json_array_get(expected, i), got)) return true;
+        if (pipeline_expect_fits(json_array_get(expected, i), got)) return true;
     return json_equal(expected, got);
 }
 
@@ -198,7 +198,8 @@ static void judge_member(judging *j, const char *stage, const json_t *entry, con
     bool min = false;
     const json_t *number = bounded(entry, key, &min), *got = number ? number : member_of(entry, key);
     double bound = json_number_value(expected), v = json_number_value(number);
-    bool ok = number && json_is_number(expected) ? (min ? v >= bound : v < bound) : fits(expected, got);
+    bool ok = number && json_is_number(expected) ? (min ? v >= bound : v < bound)
+                                                 : pipeline_expect_fits(expected, got);
     snprintf(what, sizeof what, "stages.%.64s.%.64s", stage, key);
     if (!ok) differ(j, what, expected, got, strcmp(key, "ran") == 0 ? json_text_of(entry, "why") : NULL);
 }
@@ -259,7 +260,7 @@ static void judge_plain(judging *j, const json_t *expect, const char *input, con
     json_t *text = json_object_get(expect, "text"), *calls = json_object_get(expect, "calls");
     const json_t *said = a->status == 200 ? json_object_get(a->body, "text")
                                           : json_object_get(json_object_get(a->body, "error"), "message");
-    if (text && !fits(text, said)) differ(j, "text", text, said, NULL);
+    if (text && !pipeline_expect_fits(text, said)) differ(j, "text", text, said, NULL);
     judge_words(j, expect, a);
     if (!calls) return;
     json_t *as_kind = json_pack("{s:s, s:O}", "kind", "calls", "calls", calls);
@@ -287,7 +288,7 @@ int pipeline_expect_judge(const json_t *expect, const char *input, const eval_an
     if (!wanted) wanted = ok;
     if (!status || !ok) return json_decref(status), json_decref(ok), err_nomem(err);
     if (!json_equal(wanted, status)) differ(&j, "status", wanted, status, json_text_of(error, "message"));
-    if (intent && !fits(intent, label)) differ(&j, "intent", intent, label, NULL);
+    if (intent && !pipeline_expect_fits(intent, label)) differ(&j, "intent", intent, label, NULL);
     json_object_foreach(json_object_get(expect, "stages"), name, v)
         judge_stage(&j, json_object_get(a->body, "trace"), name, v);
     json_t *rest = is_evals(expect) ? without_always(expect) : NULL;

@@ -22,7 +22,7 @@ typedef struct testing {
 /* ---- the report -------------------------------------------------------------------------------------- */
 
 /* A value in one line. */
-static void put_value(const char *mark, const json_t *v, buf *out)
+static void pipeline_test_put_value(const char *mark, const json_t *v, buf *out)
 {
     buf_printf(out, "        %s ", mark);
     if (json_is_null(v))
@@ -38,8 +38,8 @@ static void put_diffs(const json_t *diffs, buf *out)
         const json_t *d = json_array_get(diffs, i), *why = json_object_get(d, "why");
         buf_printf(out, "      %s%s%s\n", json_string_value(json_object_get(d, "what")), why ? ": " : "",
                    why ? json_string_value(why) : "");
-        put_value("-", json_object_get(d, "expected"), out);
-        put_value("+", json_object_get(d, "got"), out);
+        pipeline_test_put_value("-", json_object_get(d, "expected"), out);
+        pipeline_test_put_value("+", json_object_get(d, "got"), out);
     }
 }
 
@@ -87,7 +87,7 @@ static int print_end(const testing *t, size_t n, shoal_err *err)
 /* ---- the cases --------------------------------------------------------------------------------------- */
 
 /* Differences of one case, an array of the caller's. */
-static int ask(testing *t, const eval_case *c, json_t *diffs, shoal_err *err)
+static int pipeline_test_ask(testing *t, const eval_case *c, json_t *diffs, shoal_err *err)
 {
     buf body = {0};
     json_t *answer = NULL;
@@ -112,7 +112,7 @@ static int ask_all(testing *t, const eval_cases *cases, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < cases->n; i++) {
         const eval_case *c = &cases->v[i];
         json_t *diffs = json_array();
-        rc = diffs ? ask(t, c, diffs, err) : err_nomem(err);
+        rc = diffs ? pipeline_test_ask(t, c, diffs, err) : err_nomem(err);
         if (rc) err_prefix(err, rc, "case %zu", i + 1);
         if (rc == 0)
             rc = t->o->json ? keep_failure(t, c, i + 1, diffs, err) : print_case(t, c, i + 1, diffs, err);

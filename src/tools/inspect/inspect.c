@@ -15,7 +15,7 @@
 #define MIB        (1024.0 * 1024.0)
 #define BUSY_SHARE 0.5 /* of the cores, from which on other programs slow the measurement down */
 
-static bool ends_with(const char *s, const char *tail)
+static bool inspect_ends_with(const char *s, const char *tail)
 {
     size_t n = strlen(s), k = strlen(tail);
     return n >= k && strcmp(s + n - k, tail) == 0;
@@ -33,14 +33,16 @@ static size_t elements(const tensor *t)
 static double share_used(const model_config *c, const tensor *t)
 {
     if (t->dims[1] <= 1) return 0;
-    if (ends_with(t->name, "position_embd.weight") || ends_with(t->name, "token_types.weight")) return 0;
+    if (inspect_ends_with(t->name, "position_embd.weight") ||
+        inspect_ends_with(t->name, "token_types.weight"))
+        return 0;
     if (strcmp(t->name, "token_embd.weight") == 0) return c->tied ? 1 : 0;
     if (strstr(t->name, "_exps."))
         return c->ffn.n_expert ? (double)c->ffn.n_used / (double)c->ffn.n_expert : 1;
     return 1;
 }
 
-static void count(inspect_report *r, const model *m)
+static void inspect_count(inspect_report *r, const model *m)
 {
     const model_config *c = model_get_config(m);
     r->n_tensors = model_tensor_count(m);
@@ -114,7 +116,7 @@ int inspect_model(inspect_report *ret, const model *m, bool measure, shoal_err *
     shoal_err why = {0};
     *ret = (inspect_report){0};
     const net_ops *ops = net_ops_for(model_get_config(m), &why);
-    count(ret, m);
+    inspect_count(ret, m);
     find_memory(ret, m, ops);
     bool runs = (ops || detects_speech(m)) && model_check_text(m, &why) == 0;
     if (!runs) snprintf(ret->unsupported, sizeof ret->unsupported, "%s", why.message);
@@ -133,14 +135,14 @@ static void put_count(buf *out, size_t n)
         buf_printf(out, "%zu", n);
 }
 
-static void put_field(buf *out, const char *name)
+static void inspect_put_field(buf *out, const char *name)
 {
     buf_printf(out, "%s%-14s", out->len ? "\n" : "", name);
 }
 
 static void put_shape(buf *out, const model_config *c)
 {
-    put_field(out, "shape");
+    inspect_put_field(out, "shape");
     if (c->series.n_input > 0) {
         buf_printf(out, "%zu recurrent layers of %zu, %zu channels", c->n_layer, c->series.n_hidden,
                    c->series.n_input);
@@ -155,12 +157,12 @@ static void put_shape(buf *out, const model_config *c)
     if (c->source.n_layer)
         buf_printf(out, "; encoder: %zu layers, %zu heads, feed-forward %zu", c->source.n_layer,
                    c->source.n_head, c->source.n_ff);
-    put_field(out, "context");
+    inspect_put_field(out, "context");
     buf_printf(out, "%zu", c->n_ctx);
     if (c->n_text) buf_printf(out, ", texts to %zu", c->n_text);
     if (c->attn.window) buf_printf(out, ", local attention over %zu", c->attn.window);
     if (c->source.n_ctx) buf_printf(out, "; source %zu", c->source.n_ctx);
-    put_field(out, "vocabulary");
+    inspect_put_field(out, "vocabulary");
     bool writes = c->task == TASK_GENERATE || c->task == TASK_SEQ2SEQ || c->task == TASK_TRANSCRIBE;
     buf_printf(out, "%zu%s", c->n_vocab, c->tied && writes ? ", shared with the output" : "");
 }
@@ -168,7 +170,7 @@ static void put_shape(buf *out, const model_config *c)
 static void put_labels(buf *out, const model_config *c)
 {
     if (c->head.n_labels == 0 || !c->head.labels) return;
-    put_field(out, "labels");
+    inspect_put_field(out, "labels");
     buf_printf(out, "%zu:", c->head.n_labels);
     for (size_t i = 0; i < c->head.n_labels && i < 8; i++) buf_printf(out, " %s", c->head.labels[i]);
     if (c->head.n_labels > 8) buf_puts(out, " ...");
@@ -176,7 +178,7 @@ static void put_labels(buf *out, const model_config *c)
 
 static void put_types(buf *out, const inspect_report *r, const model *m)
 {
-    put_field(out, "types");
+    inspect_put_field(out, "types");
     if (strcmp(model_file_type(m), dtype_name(commonest(r))) != 0)
         buf_printf(out, "%s: ", model_file_type(m));
     const char *comma = "";
@@ -192,12 +194,12 @@ static void put_text_side(buf *out, const model *m)
 {
     const tokenizer *t = model_tokenizer(m);
     const chat_template *chat = model_chat_template(m);
-    put_field(out, "tokenizer");
+    inspect_put_field(out, "tokenizer");
     if (t)
         buf_printf(out, "%zu tokens", tokenizer_vocab_size(t));
     else
         buf_puts(out, model_tokenizer_error(m) ? model_tokenizer_error(m) : "none");
-    put_field(out, "chat template");
+    inspect_put_field(out, "chat template");
     if (!chat) {
         buf_puts(out, model_chat_template_error(m) ? model_chat_template_error(m) : "none");
         return;
@@ -214,7 +216,7 @@ static void put_ends(buf *out, const model *m)
 {
     const model_config *c = model_get_config(m);
     if (c->task != TASK_GENERATE) return;
-    put_field(out, "ends at");
+    inspect_put_field(out, "ends at");
     if (c->n_eos == 0)
         buf_puts(out, "nothing: the file names no end-of-text token, so replies end at their token limit");
     for (size_t i = 0; i < c->n_eos; i++) {
@@ -227,13 +229,13 @@ static void put_ends(buf *out, const model *m)
 
 static void put_verdict(buf *out, const inspect_report *r, const model *m)
 {
-    put_field(out, "memory");
+    inspect_put_field(out, "memory");
     buf_printf(out, "%.0f MiB", (double)r->memory_bytes / MIB);
     if (r->kv_token_bytes)
         buf_printf(out, ", of it %.1f KiB a token of context", (double)r->kv_token_bytes / 1024);
     if (r->decode_per_s > 0) {
         bool decodes = r->kv_token_bytes > 0;
-        put_field(out, "speed here");
+        inspect_put_field(out, "speed here");
         buf_printf(out, "about %.0f tokens/s read", r->prefill_per_s);
         if (decodes) buf_printf(out, ", %.0f written by one stream", r->decode_per_s);
         buf_puts(out, " (kernels alone; attention and long contexts cost more)");
@@ -243,11 +245,11 @@ static void put_verdict(buf *out, const inspect_report *r, const model *m)
                 r->load, (int)sys_core_count());
     }
     if (model_notice(m)) {
-        put_field(out, "notice");
+        inspect_put_field(out, "notice");
         buf_puts(out, model_notice(m));
     }
     bool ids = model_get_config(m)->task == TASK_GENERATE && !model_tokenizer(m);
-    put_field(out, "verdict");
+    inspect_put_field(out, "verdict");
     buf_puts(out, *r->unsupported     ? r->unsupported
                   : detects_speech(m) ? "it runs here: shoal vad, POST /v1/vad, vad stages of pipelines"
                   : ids               ? "it runs here for requests of token ids; text needs its tokenizer"
@@ -260,7 +262,7 @@ static void put_sampling(buf *out, const model_config *c)
     char text[SAMPLING_TEXT_BYTES];
     if (c->task != TASK_GENERATE) return;
     sampling_format(&c->sampling, text);
-    put_field(out, "sampling");
+    inspect_put_field(out, "sampling");
     buf_puts(out, *text ? text : "nothing said; the API's own defaults hold");
 }
 
@@ -268,9 +270,9 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
 {
     const model_config *c = model_get_config(m);
     buf_printf(out, "%-14s%s (%s)", "model", model_name(m), path);
-    put_field(out, "architecture");
+    inspect_put_field(out, "architecture");
     buf_printf(out, "%s, for \"%s\"", arch_name(c->arch), task_name(c->task));
-    put_field(out, "parameters");
+    inspect_put_field(out, "parameters");
     put_count(out, r->n_weights);
     buf_printf(out, " in %zu tensors", r->n_tensors);
     if (!detects_speech(m)) {
@@ -280,7 +282,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     }
     put_types(out, r, m);
     if (detects_speech(m)) {
-        put_field(out, "input");
+        inspect_put_field(out, "input");
         buf_puts(out, "sound at 16 kHz, in windows of 512 samples (32 ms)");
     } else {
         put_shape(out, c);
@@ -290,7 +292,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     if (c->series.n_input == 0 && c->image.size == 0 && !detects_speech(m)) put_text_side(out, m);
     put_ends(out, m);
     if (*r->digest) {
-        put_field(out, "digest");
+        inspect_put_field(out, "digest");
         buf_puts(out, r->digest);
     }
     put_verdict(out, r, m);

@@ -7,7 +7,7 @@
 
 enum { NAMES_SHOWN = 8 };
 
-static void put_field(buf *out, const char *name)
+static void inspect_trees_put_field(buf *out, const char *name)
 {
     buf_printf(out, "%s%-14s", out->len ? "\n" : "", name);
 }
@@ -15,7 +15,7 @@ static void put_field(buf *out, const char *name)
 static void put_names(buf *out, const char *field, const char *const *names, size_t n)
 {
     if (n == 0) return;
-    put_field(out, field);
+    inspect_trees_put_field(out, field);
     buf_printf(out, "%zu:", n);
     for (size_t i = 0; i < n && i < NAMES_SHOWN; i++) buf_printf(out, " %s", names[i]);
     if (n > NAMES_SHOWN) buf_puts(out, " ...");
@@ -25,24 +25,24 @@ void inspect_trees_put(buf *out, const scorer *s, const char *path)
 {
     const forest_info *f = forest_about(scorer_forest(s));
     const series_spec *spec = scorer_spec(s);
-    put_field(out, "model");
+    inspect_trees_put_field(out, "model");
     buf_puts(out, path);
-    put_field(out, "architecture");
+    inspect_trees_put_field(out, "architecture");
     buf_printf(out, "%s %s, for \"score\"", f->format, f->booster);
     if (*f->objective) buf_printf(out, " (%s)", f->objective);
-    put_field(out, "parameters");
+    inspect_trees_put_field(out, "parameters");
     buf_printf(out, "%zu trees, %zu splits, %zu leaves", f->n_trees, f->n_splits, f->n_leaves);
     put_names(out, "features", spec->names, spec->n_features);
     put_names(out, "channels", spec->channels, spec->n_channels);
     if (spec->window) {
-        put_field(out, "windows");
+        inspect_trees_put_field(out, "windows");
         buf_printf(out, "of %zu rows every %zu, the first after %zu", spec->window, spec->stride,
                    spec->window + spec->least_baseline);
     }
     put_names(out, "labels", spec->labels, spec->n_labels);
-    put_field(out, "outputs");
+    inspect_trees_put_field(out, "outputs");
     buf_printf(out, "%zu%s", f->n_outputs, f->n_classes ? "" : ", numbers and not classes");
-    put_field(out, "verdict");
+    inspect_trees_put_field(out, "verdict");
     buf_puts(out, "it runs here: shoal score");
 }
 

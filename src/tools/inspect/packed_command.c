@@ -20,7 +20,8 @@
 
 /* ---- where -------------------------------------------------------------------------------------- */
 
-static int place_of(const gateway_config *c, char **ret_folder, uint64_t *ret_max, shoal_err *err)
+static int packed_command_place_of(const gateway_config *c, char **ret_folder, uint64_t *ret_max,
+                                   shoal_err *err)
 {
     if (c && c->packed_mb) *ret_max = c->packed_mb << 20;
     if (c && c->packed_folder) return (*ret_folder = strdup(c->packed_folder)) ? 0 : err_nomem(err);
@@ -38,7 +39,7 @@ static int find_store(const packed_wish *w, char **ret_folder, uint64_t *ret_max
     if (w->folder) return (*ret_folder = strdup(w->folder)) ? 0 : err_nomem(err);
     if (!path && cli_home_find(&usual, &none) == 0) path = usual;
     int rc = path ? config_load(&c, &HOME_STAGES, path, err) : 0;
-    if (rc == 0) rc = place_of(c, ret_folder, ret_max, err);
+    if (rc == 0) rc = packed_command_place_of(c, ret_folder, ret_max, err);
     config_free(c);
     free(usual);
     return rc;
@@ -56,7 +57,7 @@ typedef struct shown {
 
 enum { DIGITS_MIN = 8 }; /* fewer might be the beginning of many, or a model's name */
 
-static bool begins(const char *digest, const char *digits)
+static bool packed_command_begins(const char *digest, const char *digits)
 {
     size_t n = strlen(digits);
     return n >= DIGITS_MIN && strncmp(digest, digits, n) == 0;
@@ -65,9 +66,9 @@ static bool begins(const char *digest, const char *digits)
 static bool is_of(const packed_listed *p, const char *model)
 {
     char hex[65];
-    if (p->status) return begins(p->file, model);
+    if (p->status) return packed_command_begins(p->file, model);
     sha256_hex(&p->head.model, hex);
-    return strcmp(p->head.name, model) == 0 || begins(hex, model);
+    return strcmp(p->head.name, model) == 0 || packed_command_begins(hex, model);
 }
 
 static void keep_those_of(shown *s, const char *model)
@@ -93,7 +94,7 @@ static const char *state_of(const shown *s, const packed_listed *p)
 
 /* ---- printing ----------------------------------------------------------------------------------- */
 
-static void put_row(buf *out, const shown *s, const packed_listed *p, int64_t now)
+static void packed_command_put_row(buf *out, const shown *s, const packed_listed *p, int64_t now)
 {
     char name[sizeof p->head.name], ago[16], layers[48] = "all";
     snprintf(name, sizeof name, "%s", p->status ? "-" : p->head.name);
@@ -111,7 +112,7 @@ static void put_table(buf *out, const shown *s, const char *folder, uint64_t max
     int64_t now = time(NULL);
     buf_printf(out, "%-24s %-7s %-7s %9s %8s  %-8s %s", "MODEL", "TYPE", "LAYERS", "MB", "USED", "STATE",
                "DIGEST");
-    for (size_t i = 0; i < s->n; i++) put_row(out, s, &s->images[i], now);
+    for (size_t i = 0; i < s->n; i++) packed_command_put_row(out, s, &s->images[i], now);
     buf_printf(out, "\n\n%zu image%s, %.1f MB (at most %.0f) in %s", s->n, s->n == 1 ? "" : "s",
                (double)s->bytes / 1e6, (double)max / 1e6, folder);
 }
@@ -135,7 +136,7 @@ static json_t *image_json(const shown *s, const packed_listed *p)
     return o;
 }
 
-static int print_json(const shown *s, const char *folder, uint64_t max)
+static int packed_command_print_json(const shown *s, const char *folder, uint64_t max)
 {
     json_t *all = json_pack("{s:s, s:I, s:I, s:[]}", "folder", folder, "bytes", (json_int_t)s->bytes,
                             "max_bytes", (json_int_t)max, "images");
@@ -146,9 +147,9 @@ static int print_json(const shown *s, const char *folder, uint64_t max)
     return rc;
 }
 
-static int show(const shown *s, const packed_wish *w, const char *folder, uint64_t max)
+static int packed_command_show(const shown *s, const packed_wish *w, const char *folder, uint64_t max)
 {
-    if (w->json) return print_json(s, folder, max);
+    if (w->json) return packed_command_print_json(s, folder, max);
     buf out = {0};
     put_table(&out, s, folder, max);
     int rc = cli_print(&out);
@@ -173,7 +174,7 @@ static int clear(const packed_store *store, const shown *s, const packed_wish *w
     return 0;
 }
 
-static int look(const packed_store *store, const packed_wish *w, shown *ret, shoal_err *err)
+static int packed_command_look(const packed_store *store, const packed_wish *w, shown *ret, shoal_err *err)
 {
     isa set;
     int rc = isa_choose(&set, err);
@@ -198,11 +199,11 @@ int packed_command(const cli_command *cmd, const packed_wish *w)
     shown s = {0};
     int code = CLI_OK, rc = find_store(w, &folder, &max, &err);
     const packed_store store = {.folder = folder, .max_bytes = max};
-    if (rc == 0) rc = look(&store, w, &s, &err);
+    if (rc == 0) rc = packed_command_look(&store, w, &s, &err);
     if (rc == 0 && w->clear)
         rc = clear(&store, &s, w, &err);
     else if (rc == 0)
-        code = show(&s, w, folder, max);
+        code = packed_command_show(&s, w, folder, max);
     free(s.images);
     free(folder);
     return rc ? cli_fail(cmd, &err) : code;

@@ -293,7 +293,7 @@ static bool on_links(const lab_record *r)
     return false;
 }
 
-static void draw(drawing *d, const lab_summary *s)
+static void chart_draw(drawing *d, const lab_summary *s)
 {
     const lab_scenario *sc = d->r->scenario;
     bool links = on_links(d->r);
@@ -329,7 +329,7 @@ static void draw(drawing *d, const lab_summary *s)
 int chart_write(const char *path, const lab_record *r, const lab_summary *s, shoal_err *err)
 {
     drawing d = {.r = r, .span_ms = fmax(r->whole_ms, 1)};
-    draw(&d, s);
+    chart_draw(&d, s);
     FILE *f = d.b.failed ? NULL : fopen(path, "we");
     bool ok = f && fwrite(d.b.data, 1, d.b.len, f) == d.b.len;
     int why = errno;

@@ -50,7 +50,7 @@ static void set_quality(injector *x, size_t from, size_t to, const void *arg)
     relay_set(x->links, from, to, arg);
 }
 
-static void cut(injector *x, size_t from, size_t to, const void *arg)
+static void injector_cut(injector *x, size_t from, size_t to, const void *arg)
 {
     relay_cut(x->links, from, to, true);
 }
@@ -166,7 +166,7 @@ static bool draw_victim(const injector *x, const lab_event *e, victim *ret)
     return n > 0;
 }
 
-static void describe(const injector *x, const lab_fault *f, const victim *v, lab_injection *s)
+static void injector_describe(const injector *x, const lab_fault *f, const victim *v, lab_injection *s)
 {
     char word[32];
     snprintf(word, sizeof word, "%s%s", f->silent ? "silent " : "", lab_action_words[f->action]);
@@ -235,7 +235,7 @@ static int freeze(injector *x, const lab_fault *f, victim *v, double at_ms, shoa
 {
     int rc = f->silent && !is_whole(f) ? mute(x, v, err) : 0;
     if (rc != 0) return rc;
-    if (f->silent && is_whole(f)) reach_node(x, (size_t)v->node, cut);
+    if (f->silent && is_whole(f)) reach_node(x, (size_t)v->node, injector_cut);
     signal_victim(x, v, SIGSTOP);
     if (!v->model[0]) record_begin(x->record, (size_t)v->node, STATE_FROZEN, at_ms);
     return 0;
@@ -261,7 +261,7 @@ static int strike_victim(injector *x, const lab_event *e, lab_injection *s, shoa
     const lab_fault *f = &x->s->faults[e->fault];
     victim *v = &x->victims[e->injection];
     s->hit = draw_victim(x, e, v);
-    describe(x, f, s->hit ? v : NULL, s);
+    injector_describe(x, f, s->hit ? v : NULL, s);
     if (!s->hit) return 0;
     s->node = v->node;
     snprintf(s->model, sizeof s->model, "%s", v->model);
@@ -282,10 +282,10 @@ int injector_begin(injector *x, const lab_event *e, double at_ms, shoal_err *err
     *s = (lab_injection){
         .fault = e->fault, .at_ms = at_ms, .end_ms = -1, .node = -1, .gap_ms = -1, .hit = true};
     if (!f->n_between) return strike_victim(x, e, s, err);
-    describe(x, f, NULL, s);
+    injector_describe(x, f, NULL, s);
     note_link(x, f, f->action == LAB_CUT ? STATE_CUT_OFF : STATE_SLOW, at_ms, true);
     if (f->action == LAB_CUT)
-        each_link(x, f->between, f->one_way, NULL, cut);
+        each_link(x, f->between, f->one_way, NULL, injector_cut);
     else
         each_link(x, f->between, f->one_way, &f->q, set_quality);
     return 0;

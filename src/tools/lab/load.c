@@ -57,7 +57,7 @@ struct lab_load {
 
 /* ---- one attempt ---- */
 
-static void on_piece(void *user, size_t n_bytes)
+static void load_on_piece(void *user, size_t n_bytes)
 {
     client *me = user;
     if (me->n_pieces == me->room_pieces) {
@@ -112,7 +112,7 @@ static outcome attempt(client *me, const lab_request *q, const char *body, uint6
     http_client_init(&c, &me->load->where[me->gateway]);
     c.until_ns = until_ns;
     c.wait_ms = me->load->s->silence_ms;
-    c.piece = on_piece;
+    c.piece = load_on_piece;
     c.piece_user = me;
     if (!q->stream) me->n_pieces = 0;
     a->attempts++;
@@ -124,7 +124,7 @@ static outcome attempt(client *me, const lab_request *q, const char *body, uint6
 }
 
 /* Attempts until one succeeds, they are used up, or patience is. */
-static bool ask(client *me, const lab_request *q, const char *body, lab_answer *a, buf *canon)
+static bool load_ask(client *me, const lab_request *q, const char *body, lab_answer *a, buf *canon)
 {
     const lab_scenario *s = me->load->s;
     uint64_t until = me->start_ns + s->patience_ms * 1000000ull;
@@ -159,7 +159,8 @@ static bool ask_whole(client *me, size_t request, uint32_t variant, uint64_t ori
     me->stream.n_resumed = 0;
     *a = (lab_answer){.request = request, .variant = variant, .client = me->index, .first_ms = -1};
     a->start_ms = (double)(me->start_ns - origin_ns) / 1e6;
-    bool ok = scenario_expand(&body, q->body, variant_text, number) == 0 && ask(me, q, body.data, a, canon);
+    bool ok =
+        scenario_expand(&body, q->body, variant_text, number) == 0 && load_ask(me, q, body.data, a, canon);
     a->end_ms = a->start_ms + clock_ms_since(me->start_ns);
     if (me->n_pieces) a->first_ms = a->start_ms + (double)me->pieces[0];
     buf_done(&body);
@@ -289,7 +290,7 @@ static size_t draw_request(const lab_load *l, size_t i)
     return q;
 }
 
-static void judge(client *me, bool whole, const buf *canon, lab_answer *a)
+static void load_judge(client *me, bool whole, const buf *canon, lab_answer *a)
 {
     lab_load *l = me->load;
     const char *want = l->references[l->first_of[a->request] + a->variant - 1].text;
@@ -310,7 +311,7 @@ static void judge(client *me, bool whole, const buf *canon, lab_answer *a)
     atomic_fetch_add(&l->n_answered, 1);
 }
 
-static int keep(client *me, lab_answer *a)
+static int load_keep(client *me, lab_answer *a)
 {
     if (me->n == me->room) {
         size_t room = me->room ? 2 * me->room : 256;
@@ -342,8 +343,8 @@ static void *client_main(void *arg)
         if (clock_ns() - me->left_ns > RETURN_MS * 1000000ull)
             me->gateway = me->index % (uint32_t)l->s->n_gateways;
         bool whole = ask_whole(me, q, variant, l->start_ns, &a, &canon);
-        judge(me, whole, &canon, &a);
-        rc = keep(me, &a);
+        load_judge(me, whole, &canon, &a);
+        rc = load_keep(me, &a);
         if (!whole && l->s->attempts == 1) usleep(RETRY_PAUSE_MS * 1000); /* a refusal is instant */
         if (l->s->pause_ms) usleep(l->s->pause_ms * 1000);
     }
@@ -370,7 +371,7 @@ static int by_start(const void *x, const void *y)
     return a->start_ms < b->start_ms ? -1 : a->start_ms > b->start_ms;
 }
 
-static int gather(lab_load *l, lab_record *ret, shoal_err *err)
+static int load_gather(lab_load *l, lab_record *ret, shoal_err *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->s->clients; i++) n += l->clients[i].n;
@@ -412,7 +413,7 @@ int lab_load_end(lab_load *l, lab_record *ret, shoal_err *err)
 {
     lab_load_stop(l);
     int rc = join_clients(l, err);
-    return rc == 0 ? gather(l, ret, err) : rc;
+    return rc == 0 ? load_gather(l, ret, err) : rc;
 }
 
 /* ---- the whole ---- */

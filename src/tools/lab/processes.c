@@ -48,7 +48,7 @@ typedef struct viewpoint {
     char ip[16];
 } viewpoint;
 
-static bool is(const char *name, size_t n, const char *what)
+static bool processes_is(const char *name, size_t n, const char *what)
 {
     return strlen(what) == n && memcmp(name, what, n) == 0;
 }
@@ -58,7 +58,7 @@ static const char *find_out(const processes *c, const char *role, size_t n)
     for (size_t i = 0; i < c->s->n_nodes; i++)
         for (size_t k = 0; k < c->s->nodes[i].n_start; k++) {
             const member *m = &c->posts[i].members[k];
-            if (m->out && is(role, n, m->what->role)) return m->out;
+            if (m->out && processes_is(role, n, m->what->role)) return m->out;
         }
     return NULL;
 }
@@ -67,12 +67,12 @@ static const char *lookup(void *user, const char *name, size_t n)
 {
     viewpoint *v = user;
     const processes *c = v->c;
-    if (is(name, n, "ip")) return c->nodes[v->node].ip;
-    if (is(name, n, "node")) return c->nodes[v->node].name;
-    if (is(name, n, "state")) return c->nodes[v->node].folder;
-    if (is(name, n, "share")) return c->hooks.share;
+    if (processes_is(name, n, "ip")) return c->nodes[v->node].ip;
+    if (processes_is(name, n, "node")) return c->nodes[v->node].name;
+    if (processes_is(name, n, "state")) return c->nodes[v->node].folder;
+    if (processes_is(name, n, "share")) return c->hooks.share;
     for (size_t i = 0; n > 3 && memcmp(name, "ip.", 3) == 0 && i <= c->s->n_nodes; i++)
-        if (is(name + 3, n - 3, c->nodes[i].name)) return c->nodes[i].ip;
+        if (processes_is(name + 3, n - 3, c->nodes[i].name)) return c->nodes[i].ip;
     if (n > 4 && memcmp(name, "out.", 4) == 0) return find_out(c, name + 4, n - 4);
     return NULL;
 }
@@ -112,7 +112,7 @@ static char **make_env(const processes *c, size_t node, buf *mem)
 }
 
 /* Split at blanks, in place. */
-static size_t split(char *line, char *argv[WORDS_MAX])
+static size_t processes_split(char *line, char *argv[WORDS_MAX])
 {
     size_t n = 0;
     for (char *save, *w = strtok_r(line, " \t\r\n", &save); w && n < WORDS_MAX - 1;
@@ -147,7 +147,7 @@ static pid_t spawn(processes *c, size_t node, const char *role, const char *line
         pid = err_set(err, SHOAL_EIO, "%s: %s", c->hooks.logs, strerror(errno));
     } else if (!env || places.failed || processes_expand(c, node, line, &text) != 0) {
         err_nomem(err);
-    } else if (split(text.data, argv) == 0) {
+    } else if (processes_split(text.data, argv) == 0) {
         pid = err_set(err, SHOAL_EINVALID, "node %s: %s: no command", c->nodes[node].name, role);
     } else {
         if (strcmp(argv[0], "shoal") == 0) argv[0] = (char *)c->hooks.program;
@@ -300,7 +300,7 @@ static int bury_dead(processes *c, uint64_t now, shoal_err *err)
     return rc;
 }
 
-static void look(processes *c, size_t node, member *m, uint64_t now)
+static void processes_look(processes *c, size_t node, member *m, uint64_t now)
 {
     buf url = {0};
     if (m->ready || !m->pid || m->what->once || now < m->poll_ns) return;
@@ -324,7 +324,7 @@ static int step_node(processes *c, size_t node, uint64_t now, shoal_err *err)
     for (size_t k = 0; rc == 0 && !p->off && k < n && k <= p->next; k++) {
         member *m = &p->members[k];
         if (m->start_ns && now >= m->start_ns && !m->held) rc = start_member(c, node, m, err);
-        if (rc == 0) look(c, node, m, now);
+        if (rc == 0) processes_look(c, node, m, now);
         if (k == p->next && (m->ready || is_left_out(p, m)) && ++p->next < n)
             p->members[p->next].start_ns = is_left_out(p, &p->members[p->next]) ? 0 : now;
     }

@@ -163,7 +163,7 @@ static void note_held(relay *r, uint64_t ns, size_t n)
     r->held[b < HELD_BUCKETS ? b : HELD_BUCKETS - 1] += n;
 }
 
-static void take(relay *r, size_t from)
+static void relay_take(relay *r, size_t from)
 {
     unsigned char data[RELAY_MTU + 64];
     pthread_mutex_lock(&r->lock);
@@ -177,7 +177,7 @@ static void take(relay *r, size_t from)
 }
 
 /* Deliver what is due on every link and set the timer for the next. */
-static void flush(relay *r)
+static void relay_flush(relay *r)
 {
     uint64_t now = clock_ns(), next = UINT64_MAX;
     pthread_mutex_lock(&r->lock);
@@ -214,15 +214,15 @@ static void *relay_main(void *arg)
             uint64_t drain, port = ready[i].data.u64;
             if (port == r->n && read(r->wake, &drain, sizeof drain) > 0) return NULL;
             if (port == r->n + 1 && read(r->timer, &drain, sizeof drain) < 0) continue;
-            if (port < r->n) take(r, (size_t)port);
+            if (port < r->n) relay_take(r, (size_t)port);
         }
-        flush(r);
+        relay_flush(r);
     }
 }
 
 /* ---- for everybody ---- */
 
-static int watch(relay *r, int fd, uint64_t port)
+static int relay_watch(relay *r, int fd, uint64_t port)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = port};
     return epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &e);
@@ -230,7 +230,7 @@ static int watch(relay *r, int fd, uint64_t port)
 
 static int open_port(relay *r, size_t port)
 {
-    return fcntl(r->fds[port], F_SETFL, O_NONBLOCK) == 0 ? watch(r, r->fds[port], port) : -1;
+    return fcntl(r->fds[port], F_SETFL, O_NONBLOCK) == 0 ? relay_watch(r, r->fds[port], port) : -1;
 }
 
 static int open_events(relay *r, shoal_err *err)
@@ -238,8 +238,8 @@ static int open_events(relay *r, shoal_err *err)
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
     r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    bool ok = r->epoll >= 0 && r->timer >= 0 && r->wake >= 0 && watch(r, r->wake, r->n) == 0 &&
-              watch(r, r->timer, r->n + 1) == 0;
+    bool ok = r->epoll >= 0 && r->timer >= 0 && r->wake >= 0 && relay_watch(r, r->wake, r->n) == 0 &&
+              relay_watch(r, r->timer, r->n + 1) == 0;
     for (size_t i = 0; ok && i < r->n; i++) ok = open_port(r, i) == 0;
     return ok ? 0 : err_set(err, SHOAL_EIO, "the lab's links: %s", strerror(errno));
 }

@@ -25,7 +25,7 @@ typedef struct values {
     size_t n;
 } values;
 
-static void add(values *x, double v)
+static void report_add(values *x, double v)
 {
     if (v >= 0) x->v[x->n++] = v;
 }
@@ -59,10 +59,10 @@ static void sum_answers(lab_summary *s, const lab_record *r, double *mem)
         s->n_retried += a->attempts > 1;
         s->n_resumed += a->resumed > 0;
         if (a->fate == FATE_LOST) continue;
-        add(&whole, a->end_ms - a->start_ms);
+        report_add(&whole, a->end_ms - a->start_ms);
         if (!r->scenario->requests[a->request].stream) continue;
-        add(&first, a->first_ms - a->start_ms);
-        add(&silence, longest_silence(a));
+        report_add(&first, a->first_ms - a->start_ms);
+        report_add(&silence, longest_silence(a));
     }
     s->n_requests = r->n_answers;
     s->n_answered = s->n_requests - s->n_lost;
@@ -101,7 +101,7 @@ static bool sum_kind(const lab_record *r, size_t k, report_kind *ret)
         name_kind(&faults[r->injections[i].fault], other);
         if (!r->injections[i].hit || strcmp(other, ret->name) != 0) continue;
         ret->n++;
-        add(&gaps, r->injections[i].gap_ms);
+        report_add(&gaps, r->injections[i].gap_ms);
     }
     ret->p50_ms = quantile(&gaps, 0.50);
     ret->p99_ms = quantile(&gaps, 0.99);
@@ -119,7 +119,7 @@ int report_sum(lab_summary *ret, const lab_record *r, shoal_err *err)
     sum_answers(&s, r, mem);
     for (size_t i = 0; i < r->n_injections; i++) {
         s.n_hit += r->injections[i].hit;
-        add(&gaps, r->injections[i].gap_ms);
+        report_add(&gaps, r->injections[i].gap_ms);
     }
     s.gap_p50_ms = quantile(&gaps, 0.50);
     s.gap_p99_ms = quantile(&gaps, 0.99);
@@ -131,7 +131,7 @@ int report_sum(lab_summary *ret, const lab_record *r, shoal_err *err)
 
 /* ---- lines ---- */
 
-static const char *number(double v, char out[32])
+static const char *report_number(double v, char out[32])
 {
     snprintf(out, 32, v < 0 ? "null" : "%.3f", v);
     return out;
@@ -143,8 +143,8 @@ void report_print_line(FILE *out, const lab_summary *s)
     fprintf(out,
             "{\"requests\":%zu,\"answered\":%zu,\"lost\":%zu,\"different\":%zu,\"gap_p50_ms\":%s,"
             "\"gap_p99_ms\":%s,\"availability\":%.6f}\n",
-            s->n_requests, s->n_answered, s->n_lost, s->n_different, number(s->gap_p50_ms, p50),
-            number(s->gap_p99_ms, p99), s->availability);
+            s->n_requests, s->n_answered, s->n_lost, s->n_different, report_number(s->gap_p50_ms, p50),
+            report_number(s->gap_p99_ms, p99), s->availability);
 }
 
 static const char *shown(double v, char out[32])
@@ -226,7 +226,7 @@ void report_print(FILE *out, const lab_record *r, const lab_summary *s)
 
 /* ---- files ---- */
 
-static void put_answer(buf *b, const lab_record *r, size_t i)
+static void report_put_answer(buf *b, const lab_record *r, size_t i)
 {
     const lab_answer *a = &r->answers[i];
     const lab_request *q = &r->scenario->requests[a->request];
@@ -239,8 +239,8 @@ static void put_answer(buf *b, const lab_record *r, size_t i)
         b, ",\"attempts\":%u,\"resumed\":%u,\"status\":%d,\"fate\":\"%s\",\"start_ms\":%.3f,\"end_ms\":%.3f",
         a->attempts, a->resumed, a->status, lab_fate_words[a->fate], a->start_ms, a->end_ms);
     buf_printf(b, ",\"first_ms\":%s,\"pieces\":%zu,\"longest_gap_ms\":%s",
-               number(a->first_ms < 0 ? -1 : a->first_ms - a->start_ms, first), a->n_pieces,
-               number(q->stream ? longest_silence(a) : -1, gap));
+               report_number(a->first_ms < 0 ? -1 : a->first_ms - a->start_ms, first), a->n_pieces,
+               report_number(q->stream ? longest_silence(a) : -1, gap));
     json_put_text(b, "digest", a->digest);
     json_put_text(b, "why", a->why);
     buf_puts(b, "}\n");
@@ -250,13 +250,13 @@ static void put_strike(buf *b, const lab_record *r, size_t i)
 {
     const lab_injection *k = &r->injections[i];
     char end[32], gap[32];
-    buf_printf(b, "{\"at_ms\":%.3f,\"end_ms\":%s,\"do\":\"%s\"", k->at_ms, number(k->end_ms, end),
+    buf_printf(b, "{\"at_ms\":%.3f,\"end_ms\":%s,\"do\":\"%s\"", k->at_ms, report_number(k->end_ms, end),
                lab_action_words[r->scenario->faults[k->fault].action]);
     json_put_text(b, "what", k->what);
     json_put_text(b, "node", k->node >= 0 ? r->scenario->nodes[k->node].name : "");
     json_put_text(b, "model", k->model);
     buf_printf(b, ",\"hit\":%s,\"streams\":%zu,\"gap_ms\":%s}\n", k->hit ? "true" : "false", k->n_touched,
-               number(k->gap_ms, gap));
+               report_number(k->gap_ms, gap));
 }
 
 static int save(const char *folder, const char *name, buf *b, shoal_err *err)
@@ -281,8 +281,8 @@ static void put_kinds(buf *b, const lab_record *r)
         report_kind kind;
         if (!sum_kind(r, k, &kind)) continue;
         buf_printf(b, "%s{\"of\":\"%s\",\"faults\":%zu,\"p50_ms\":%s,\"p99_ms\":%s,\"max_ms\":%s}", sep,
-                   kind.name, kind.n, number(kind.p50_ms, p50), number(kind.p99_ms, p99),
-                   number(kind.max_ms, max));
+                   kind.name, kind.n, report_number(kind.p50_ms, p50), report_number(kind.p99_ms, p99),
+                   report_number(kind.max_ms, max));
         sep = ",";
     }
     buf_putc(b, ']');
@@ -320,7 +320,7 @@ static int save_summary(const char *folder, const lab_record *r, const lab_summa
     buf_printf(&b, ",\"retried\":%zu,\"resumed\":%zu,\"faults\":%zu,\"availability\":%.6f,\"interrupted\":%s",
                s->n_retried, s->n_resumed, s->n_hit, s->availability, r->interrupted ? "true" : "false");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        buf_printf(&b, ",\"%s\":%s", rows[i].key, number(rows[i].v, v));
+        buf_printf(&b, ",\"%s\":%s", rows[i].key, report_number(rows[i].v, v));
     put_kinds(&b, r);
     buf_puts(&b, "}\n");
     return save(folder, "report.json", &b, err);
@@ -342,7 +342,7 @@ static int save_text(const char *folder, const lab_record *r, const lab_summary 
 int report_write(const char *folder, const lab_record *r, const lab_summary *s, shoal_err *err)
 {
     buf answers = {0}, injections = {0};
-    for (size_t i = 0; i < r->n_answers; i++) put_answer(&answers, r, i);
+    for (size_t i = 0; i < r->n_answers; i++) report_put_answer(&answers, r, i);
     for (size_t i = 0; i < r->n_injections; i++) put_strike(&injections, r, i);
     int rc = save(folder, "requests.jsonl", &answers, err);
     int rc2 = save(folder, "faults.jsonl", &injections, rc == 0 ? err : NULL);

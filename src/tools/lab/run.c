@@ -47,7 +47,7 @@ typedef struct lab {
 
 static volatile sig_atomic_t interrupted, may_finish;
 
-static void on_signal(int signum)
+static void run_on_signal(int signum)
 {
     if (interrupted || !may_finish) _exit(128 + signum); /* process 1: all goes with it */
     interrupted = signum;
@@ -55,7 +55,7 @@ static void on_signal(int signum)
 
 static void watch_signals(void)
 {
-    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction a = {.sa_handler = run_on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGHUP, &a, NULL);
@@ -64,9 +64,9 @@ static void watch_signals(void)
 
 /* ---- progress ---- */
 
-static void say(lab *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void run_say(lab *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(lab *l, const char *fmt, ...)
+static void run_say(lab *l, const char *fmt, ...)
 {
     va_list args;
     if (l->line_open) fputs("\r\033[K", stderr);
@@ -78,7 +78,7 @@ static void say(lab *l, const char *fmt, ...)
 }
 
 /* Where the run is: one line that changes on a terminal, one now and then elsewhere. */
-static void show(lab *l, uint64_t now)
+static void run_show(lab *l, uint64_t now)
 {
     double s = (double)(now - l->start_ns) / 1e9;
     if (now - l->said_ns < (l->live ? 100u : SAY_EVERY_MS) * 1000000ull) return;
@@ -124,8 +124,8 @@ static int boot(lab *l, size_t node, shoal_err *err)
         usleep(TICK_US);
     }
     if (rc == 0)
-        say(l, "node %s (%s) is up after %.0f ms", l->nodes[node].name, l->nodes[node].ip,
-            clock_ms_since(start));
+        run_say(l, "node %s (%s) is up after %.0f ms", l->nodes[node].name, l->nodes[node].ip,
+                clock_ms_since(start));
     return rc;
 }
 
@@ -195,7 +195,7 @@ static void measure_links(lab *l)
 {
     l->record.link_added_us = echo_us(l->nodes[0].ip);
     if (l->record.link_added_us >= 0)
-        say(l, "a packet's way through the lab's switch takes %.0f us", l->record.link_added_us);
+        run_say(l, "a packet's way through the lab's switch takes %.0f us", l->record.link_added_us);
 }
 
 /* ---- the disturbed run ---- */
@@ -208,7 +208,7 @@ static int strike_due(lab *l, size_t *next, uint64_t now, shoal_err *err)
         const lab_event *e = &l->events[*next];
         const lab_injection *k = &l->record.injections[e->injection];
         rc = (e->begins ? injector_begin : injector_end)(l->injector, e, at_ms, err);
-        say(l, "%8.2f s  %s%s", at_ms / 1e3, k->what, e->begins ? "" : ": over");
+        run_say(l, "%8.2f s  %s%s", at_ms / 1e3, k->what, e->begins ? "" : ": over");
     }
     return rc;
 }
@@ -237,10 +237,10 @@ static int disturb(lab *l, shoal_err *err)
         rc = strike_due(l, &next, now, err);
         if (rc == 0) rc = processes_tick(l->processes, now, err);
         note_states(l, (double)(now - l->start_ns) / 1e6);
-        show(l, now);
+        run_show(l, now);
         usleep(TICK_US);
     }
-    if (interrupted) say(l, "interrupted: waiting for the answers under way; once more to stop at once");
+    if (interrupted) run_say(l, "interrupted: waiting for the answers under way; once more to stop at once");
     lab_load_stop(l->load);
     while (rc == 0 && lab_load_busy(l->load)) { /* what died comes back meanwhile */
         rc = processes_tick(l->processes, clock_ns(), err);
@@ -276,7 +276,7 @@ static int save_answers(lab *l, shoal_err *err)
     return err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
 }
 
-static int report(lab *l, int *ret_status, shoal_err *err)
+static int run_report(lab *l, int *ret_status, shoal_err *err)
 {
     lab_summary sum;
     char picture[4300];
@@ -288,7 +288,7 @@ static int report(lab *l, int *ret_status, shoal_err *err)
     if (rc == 0) rc = report_write(l->o->out, &l->record, &sum, err);
     if (rc == 0) rc = chart_write(picture, &l->record, &sum, err);
     if (rc != 0) return rc;
-    say(l, "report: %s/report.txt, timeline.svg, requests.jsonl", l->o->out);
+    run_say(l, "report: %s/report.txt, timeline.svg, requests.jsonl", l->o->out);
     if (l->o->json)
         report_print_line(stdout, &sum);
     else
@@ -310,11 +310,11 @@ static int run_all(lab *l, const char *root, int *ret_status, shoal_err *err)
     if (rc == 0) rc = save_answers(l, err);
     if (rc == 0) rc = prepare_strikes(l, err);
     if (rc != 0) return rc;
-    say(l, "the disturbed run begins: %zu fault%s in %g s", l->record.n_injections,
-        l->record.n_injections == 1 ? "" : "s", l->s->seconds);
+    run_say(l, "the disturbed run begins: %zu fault%s in %g s", l->record.n_injections,
+            l->record.n_injections == 1 ? "" : "s", l->s->seconds);
     may_finish = 1;
     rc = disturb(l, err);
-    return rc == 0 ? report(l, ret_status, err) : rc;
+    return rc == 0 ? run_report(l, ret_status, err) : rc;
 }
 
 /* Process 1. What it leaves to the kernel: networks, disks and processes. */
@@ -324,7 +324,7 @@ static int lab_main(void *user, const char *root)
     shoal_err err = {0};
     int status = 1;
     watch_signals();
-    if (run_all(l, root, &status, &err) != 0) say(l, "shoal lab: %s", err.message);
+    if (run_all(l, root, &status, &err) != 0) run_say(l, "shoal lab: %s", err.message);
     if (interrupted && status == 0) status = 128 + (int)interrupted;
     return status;
 }

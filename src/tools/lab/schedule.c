@@ -34,7 +34,7 @@ static int by_time(const void *x, const void *y)
     return a->fault < b->fault ? -1 : a->fault > b->fault;
 }
 
-static size_t fill(lab_event *e, const lab_scenario *s)
+static size_t schedule_fill(lab_event *e, const lab_scenario *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_faults; i++)
@@ -59,7 +59,7 @@ int schedule_make(lab_event **ret, size_t *ret_n, const lab_scenario *s, shoal_e
     for (size_t i = 0; i < s->n_faults; i++) n += 2 * injections_of(s, &s->faults[i]);
     lab_event *e = calloc(n + 1, sizeof *e);
     if (!e) return err_nomem(err);
-    *ret_n = fill(e, s);
+    *ret_n = schedule_fill(e, s);
     *ret = e;
     return 0;
 }

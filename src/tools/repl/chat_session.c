@@ -121,7 +121,7 @@ static volatile sig_atomic_t n_pressed; /* since the line began */
 
 /* What waits for a server is interrupted by the signal itself; what does not hear it, the loading of a model,
  * is left with the next one. */
-static void on_signal(int number)
+static void chat_session_on_signal(int number)
 {
     static const char told[] = " (again leaves)\n";
     int before = n_pressed++;
@@ -139,7 +139,7 @@ void chat_session_watch_signals(chat_session *s)
     (void)s;
     n_pressed = 0;
     /* What is being written goes on: half a line is no reason to end. */
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = {.sa_handler = chat_session_on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &act, NULL);
 }
 
@@ -196,7 +196,7 @@ static void no_arguments(void *user, const char *json, size_t n)
     (void)user, (void)json, (void)n;
 }
 
-static int print_json(const chat_said *said)
+static int chat_session_print_json(const chat_said *said)
 {
     buf out = {0};
     buf_puts(&out, "{\"role\":\"assistant\",\"content\":");
@@ -228,7 +228,7 @@ static void print_figures(const chat_session *s, const chat_said *said)
 /* ---- turns --------------------------------------------------------------------------------------------- */
 
 /* The reply to what is said so far; what there is when Ctrl-C ends it counts. */
-static int reply(chat_session *s, shoal_err *err)
+static int chat_session_reply(chat_session *s, shoal_err *err)
 {
     const chat_show aloud = {.user = s,
                              .text = show_text,
@@ -250,7 +250,7 @@ static int reply(chat_session *s, shoal_err *err)
     if (rc == 0)
         rc = chat_talk_add(&s->talk, "assistant", said.text.data, said.calls.len ? said.calls.data : NULL,
                            err);
-    if (rc == 0 && json) s->unheard = print_json(&said) != CLI_OK;
+    if (rc == 0 && json) s->unheard = chat_session_print_json(&said) != CLI_OK;
     if (rc == 0 && !json && s->terminal) print_figures(s, &said);
     if (rc == 0 && !json && strcmp(said.finish, "length") == 0) {
         fflush(stdout);
@@ -304,7 +304,7 @@ int chat_session_turn(chat_session *s, const char *line, shoal_err *err)
     bool done = false;
     int rc = answer_by_rules(s, line, &done, err);
     if (rc == 0 && !done) rc = add_line(s, line, err);
-    if (rc == 0 && !done) rc = reply(s, err);
+    if (rc == 0 && !done) rc = chat_session_reply(s, err);
     if (rc != 0) chat_talk_cut(&s->talk, s->home ? 0 : before);
     return rc;
 }
@@ -316,7 +316,7 @@ int chat_session_retry(chat_session *s, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "there is no reply to make again");
     chat_message last = t->messages[--t->n]; /* kept until there is another */
     t->messages[t->n] = (chat_message){0};
-    int rc = reply(s, err);
+    int rc = chat_session_reply(s, err);
     if (rc != 0) {
         t->messages[t->n++] = last;
         return rc;

@@ -82,7 +82,7 @@ static void on_call_end(void *user, int index)
     (void)user, (void)index;
 }
 
-static int on_piece(void *user, const char *s, size_t n)
+static int chat_voice_on_piece(void *user, const char *s, size_t n)
 {
     here *h = user;
     if (!h->first_ns) h->first_ns = clock_ns();
@@ -107,7 +107,8 @@ static double ms_between(uint64_t from, uint64_t to)
 }
 
 /* whole: nobody broke it off. */
-static int take(chat_said *ret, const here *h, const shoal_generation *g, bool whole, shoal_err *err)
+static int chat_voice_take(chat_said *ret, const here *h, const shoal_generation *g, bool whole,
+                           shoal_err *err)
 {
     uint64_t end = clock_ns(), first = h->first_ns ? h->first_ns : end;
     ret->n_tokens = g->n_ids;
@@ -146,13 +147,13 @@ static int reply_here(chat_voice *v, const chat_talk *t, const chat_settings *s,
     h->calls_fail = 0;
     h->calls = show->raw ? NULL : toolcall_new(&sink, toolcall_find(form), NULL);
     if (!h->calls && !show->raw) return err_nomem(err);
-    rc = shoal_chat(h->m, messages, t->n, &go, on_piece, h, &g, err);
+    rc = shoal_chat(h->m, messages, t->n, &go, chat_voice_on_piece, h, &g, err);
     if (h->calls && h->calls_fail == 0) h->calls_fail = toolcall_end(h->calls, false);
     toolcall_free(h->calls);
     if (h->calls_fail != 0) {
         rc = err_nomem(err);
     } else if (rc == 0 || rc == SHOAL_ECANCELLED) {
-        int taken = take(ret, h, &g, rc == 0, err);
+        int taken = chat_voice_take(ret, h, &g, rc == 0, err);
         if (taken != 0) rc = taken;
     }
     shoal_generation_done(&g);

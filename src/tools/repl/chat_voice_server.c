@@ -57,7 +57,7 @@ static int hear_text(chat_heard *h, const json_t *text, buf *to, int (*show)(voi
     return show(h->show->user, json_string_value(text), n);
 }
 
-static void join(json_t *o, const char *key, const char *more)
+static void chat_voice_server_join(json_t *o, const char *key, const char *more)
 {
     const char *had = json_string_value(json_object_get(o, key));
     buf all = {0};
@@ -90,11 +90,11 @@ static void hear_call(chat_heard *h, const json_t *part)
     h->n_pieces++;
     if (id) json_object_set_new(call, "id", json_string(id));
     if (name && *name) {
-        join(whole, "name", name);
+        chat_voice_server_join(whole, "name", name);
         h->show->call(h->show->user, name);
     }
     if (arguments && *arguments) {
-        join(whole, "arguments", arguments);
+        chat_voice_server_join(whole, "arguments", arguments);
         h->show->arguments(h->show->user, arguments, strlen(arguments));
     }
 }
@@ -133,7 +133,7 @@ int chat_voice_hear(chat_heard *h, const char *data, size_t n)
     return rc;
 }
 
-static int on_event(void *user, const sse_event *e)
+static int chat_voice_server_on_event(void *user, const sse_event *e)
 {
     far *f = user;
     size_t before = f->heard.n_pieces;
@@ -151,7 +151,7 @@ static double ms_between(uint64_t from, uint64_t to)
 }
 
 /* A stream that was broken off has told no count: then a piece is a token. */
-static int take(chat_said *ret, far *f, shoal_err *err)
+static int chat_voice_server_take(chat_said *ret, far *f, shoal_err *err)
 {
     if (ret->n_tokens == 0) ret->n_tokens = f->heard.n_pieces;
     ret->first_ms = ms_between(f->begin_ns, f->first_ns);
@@ -169,7 +169,8 @@ static int reply_far(chat_voice *v, const chat_talk *t, const chat_settings *s, 
     far *f = (far *)v;
     buf body = {0};
     f->heard = (chat_heard){.show = show, .said = ret};
-    f->stream = (sse_client){.event = on_event, .user = f, .http.fd = -1, .stopped = v->stopped};
+    f->stream =
+        (sse_client){.event = chat_voice_server_on_event, .user = f, .http.fd = -1, .stopped = v->stopped};
     f->begin_ns = clock_ns();
     f->first_ns = f->last_ns = 0;
     int rc = chat_voice_ask(&body, f->found.model, t, s, err);
@@ -182,7 +183,7 @@ static int reply_far(chat_voice *v, const chat_talk *t, const chat_settings *s, 
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the server left in the middle of the reply");
     }
     if (rc == 0 || rc == SHOAL_ECANCELLED) {
-        int taken = take(ret, f, err);
+        int taken = chat_voice_server_take(ret, f, err);
         if (taken != 0) rc = taken;
     }
     json_decref(f->heard.calls);

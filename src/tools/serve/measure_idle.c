@@ -29,7 +29,7 @@ static void release(measure_idle *m)
     if (m->closed && !m->running) free(m);
 }
 
-static void measure(uv_work_t *w)
+static void measure_idle_measure(uv_work_t *w)
 {
     measure_idle *m = w->data;
     m->clean = measure_here(m->o.chosen, &m->bytes_per_s, &m->multiplies_per_s);
@@ -58,7 +58,7 @@ static void on_time(uv_timer_t *t)
     machine now;
     machine_read(&now, "");
     if (measure_idle_may(now.load_1m, (unsigned)sys_core_count()))
-        m->running = uv_queue_work(t->loop, &m->work, measure, measured) == 0;
+        m->running = uv_queue_work(t->loop, &m->work, measure_idle_measure, measured) == 0;
     if (!m->running) uv_timer_start(t, on_time, SOON_MS, 0);
 }
 

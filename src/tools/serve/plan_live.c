@@ -17,7 +17,7 @@ static const char *text(const json_t *o, const char *key, arena *mem, bool *ok)
     return copy;
 }
 
-static double number(const json_t *o, const char *key)
+static double plan_live_number(const json_t *o, const char *key)
 {
     double x = json_number_value(json_object_get(o, key));
     return x > 0 && x < 1e18 ? x : 0;
@@ -56,7 +56,7 @@ static const node_device *devices_of(const json_t *o, size_t *ret_n, arena *mem,
         const json_t *d = json_array_get(list, i);
         all[i] = (node_device){.name = text(d, "name", mem, ok),
                                .kind = text(d, "kind", mem, ok),
-                               .memory_bytes = (uint64_t)number(d, "memory_bytes")};
+                               .memory_bytes = (uint64_t)plan_live_number(d, "memory_bytes")};
         *ok = *ok && all[i].name && all[i].kind;
         *ret_n += *ok;
     }
@@ -70,14 +70,14 @@ static void take_node(plan_live *x, const json_t *o, bool *ok)
     node *n = &x->nodes[x->n_nodes];
     *n = (node){.name = text(o, "name", x->mem, ok),
                 .site = text(o, "site", x->mem, ok),
-                .n_cores = (unsigned)number(o, "cores"),
-                .memory_bytes = (uint64_t)number(o, "memory_bytes"),
-                .bytes_per_s = number(o, "bytes_per_s"),
-                .multiplies_per_s = number(o, "multiplies_per_s"),
-                .load_1m = number(o, "load"),
-                .rtt_ms = number(o, "rtt_ms"),
+                .n_cores = (unsigned)plan_live_number(o, "cores"),
+                .memory_bytes = (uint64_t)plan_live_number(o, "memory_bytes"),
+                .bytes_per_s = plan_live_number(o, "bytes_per_s"),
+                .multiplies_per_s = plan_live_number(o, "multiplies_per_s"),
+                .load_1m = plan_live_number(o, "load"),
+                .rtt_ms = plan_live_number(o, "rtt_ms"),
                 .on_battery = truth(o, "on_battery"),
-                .battery_percent = (unsigned)number(o, "battery_percent"),
+                .battery_percent = (unsigned)plan_live_number(o, "battery_percent"),
                 .draining = truth(o, "drains"),
                 .is_gateway = truth(o, "gateway"),
                 .unreached = truth(o, "gateway")};
@@ -94,8 +94,8 @@ static void take_now(plan_live *x, const json_t *o, bool *ok)
     *n = (placement_now){.model = text(o, "model", x->mem, ok),
                          .node = text(o, "node", x->mem, ok),
                          .standby = truth(o, "standby"),
-                         .first = (size_t)number(o, "first_layer"),
-                         .end = (size_t)number(o, "end_layer")};
+                         .first = (size_t)plan_live_number(o, "first_layer"),
+                         .end = (size_t)plan_live_number(o, "end_layer")};
     x->n_now += n->model && n->node;
 }
 

@@ -80,8 +80,8 @@ static int name_adapters(const config_model *m, worker_spec *ret)
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WIRE_NAME)};
 #undef WIRE_NAME
 
-static int find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path, worker_spec *ret,
-                      shoal_err *err)
+static int serve_models_find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path,
+                                   worker_spec *ret, shoal_err *err)
 {
     const config_model *cm = &c->models[i];
     *ret = (worker_spec){.model = cm->name,
@@ -113,7 +113,8 @@ int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err
     char *manifest_path = NULL;
     worker_spec *specs = calloc(c->n_models, sizeof *specs);
     int rc = specs ? 0 : err_nomem(err);
-    for (size_t i = 0; !rc && i < c->n_models; i++) rc = find_model(c, i, &m, &manifest_path, &specs[i], err);
+    for (size_t i = 0; !rc && i < c->n_models; i++)
+        rc = serve_models_find_model(c, i, &m, &manifest_path, &specs[i], err);
     if (!rc) rc = serve_calibrations_check(c, specs, m, manifest_path, err);
     manifest_free(m);
     free(manifest_path);
@@ -214,7 +215,7 @@ static int check_network(const worker_spec *s, const model *m, bool digest, cons
 }
 
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
-static json_t *describe(const worker_spec *s, size_t i, bool digest)
+static json_t *describe_serve_models(const worker_spec *s, size_t i, bool digest)
 {
     model_options o = {.no_tokenizer = !digest, .expect_sha256 = digest ? s->sha256 : NULL};
     model_about a = {0};
@@ -248,7 +249,7 @@ static void describe_all(const gateway_config *c, const worker_spec *specs, pick
     alarm(DESCRIBE_MAX_S); /* the default action ends this process */
     for (size_t i = 0; out && i < c->n_models; i++) {
         if (pick && !pick(c, i)) continue;
-        json_t *j = describe(&specs[i], i, !pick);
+        json_t *j = describe_serve_models(&specs[i], i, !pick);
         if (!j || json_dumpf(j, out, JSON_COMPACT) != 0 || fputc('\n', out) == EOF || fflush(out) == EOF)
             break;
         json_decref(j);
@@ -257,7 +258,7 @@ static void describe_all(const gateway_config *c, const worker_spec *specs, pick
 }
 
 /* All that comes until the other end is closed. */
-static int read_all(int fd, buf *out, shoal_err *err)
+static int serve_models_read_all(int fd, buf *out, shoal_err *err)
 {
     char chunk[16384];
     for (ssize_t n; (n = read(fd, chunk, sizeof chunk)) != 0;) {
@@ -283,7 +284,8 @@ static int read_models(const gateway_config *c, const worker_spec *specs, picker
         describe_all(c, specs, pick, ends[1]);
     }
     close(ends[1]);
-    int rc = pid > 0 ? read_all(ends[0], out, err) : err_set(err, SHOAL_EIO, "fork: %s", strerror(errno));
+    int rc = pid > 0 ? serve_models_read_all(ends[0], out, err)
+                     : err_set(err, SHOAL_EIO, "fork: %s", strerror(errno));
     close(ends[0]);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
     return rc;

@@ -101,7 +101,7 @@ static int check_fit(const serve_reload *r, shoal_err *err)
     return rc;
 }
 
-static int take(serve_reload *r, shoal_err *err)
+static int serve_reload_take(serve_reload *r, shoal_err *err)
 {
     int rc = check_fit(r, err);
     if (rc == 0) rc = gateway_reload(r->o.gateway, r->next, err);
@@ -116,7 +116,7 @@ static int take(serve_reload *r, shoal_err *err)
 
 /* ---- reading it ---------------------------------------------------------------------------------- */
 
-static void forget(serve_reload *r)
+static void serve_reload_forget(serve_reload *r)
 {
     config_free(r->next);
     json_decref(r->changes);
@@ -124,7 +124,7 @@ static void forget(serve_reload *r)
     r->changes = NULL;
 }
 
-static void read_file(serve_reload *r)
+static void serve_reload_read_file(serve_reload *r)
 {
     r->next = NULL;
     r->changes = NULL;
@@ -135,34 +135,34 @@ static void read_file(serve_reload *r)
         if (!r->next->listen) rc = err_nomem(&r->why);
     }
     if (rc == 0) rc = list_changes(r, &r->why);
-    if (rc != 0) forget(r);
+    if (rc != 0) serve_reload_forget(r);
 }
 
 static void read_in_thread(void *user)
 {
     serve_reload *r = user;
-    read_file(r);
+    serve_reload_read_file(r);
     uv_async_send(&r->read);
 }
 
-static void finish(serve_reload *r)
+static void serve_reload_finish(serve_reload *r)
 {
     shoal_err err = r->why;
-    int rc = r->next ? take(r, &err) : SHOAL_EINVALID;
+    int rc = r->next ? serve_reload_take(r, &err) : SHOAL_EINVALID;
     if (rc != 0)
         LOG(LOG_ERROR, "serve", "reload_refused", LOG_S("reason", err.message),
             LOG_S("so", "nothing has changed"));
-    forget(r);
+    serve_reload_forget(r);
 }
 
-static void begin(serve_reload *r)
+static void serve_reload_begin(serve_reload *r)
 {
     r->again = false;
     r->start_ns = clock_ns();
     r->reading = uv_thread_create(&r->thread, read_in_thread, r) == 0;
     if (r->reading) return;
-    read_file(r); /* no thread is to be had: then here */
-    finish(r);
+    serve_reload_read_file(r); /* no thread is to be had: then here */
+    serve_reload_finish(r);
 }
 
 static void on_read(uv_async_t *a)
@@ -170,14 +170,14 @@ static void on_read(uv_async_t *a)
     serve_reload *r = a->data;
     uv_thread_join(&r->thread);
     r->reading = false;
-    finish(r);
-    if (r->again) begin(r);
+    serve_reload_finish(r);
+    if (r->again) serve_reload_begin(r);
 }
 
 void serve_reload_start(serve_reload *r)
 {
     if (!r->reading) {
-        begin(r);
+        serve_reload_begin(r);
         return;
     }
     r->again = true;
@@ -204,7 +204,7 @@ int serve_reload_new(serve_reload **ret, const serve_reload_options *o, shoal_er
     return 0;
 }
 
-static void on_closed(uv_handle_t *h)
+static void serve_reload_on_closed(uv_handle_t *h)
 {
     serve_reload *r = h->data;
     free(r->path);
@@ -216,7 +216,7 @@ void serve_reload_free(serve_reload *r)
     if (!r) return;
     if (r->reading) {
         uv_thread_join(&r->thread);
-        forget(r);
+        serve_reload_forget(r);
     }
-    uv_close((uv_handle_t *)&r->read, on_closed);
+    uv_close((uv_handle_t *)&r->read, serve_reload_on_closed);
 }

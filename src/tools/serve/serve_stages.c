@@ -17,7 +17,7 @@ typedef struct weights {
     uint64_t bytes, elements;
 } weights;
 
-static void add(weights *w, const tensor *t)
+static void serve_stages_add(weights *w, const tensor *t)
 {
     uint64_t n = 1;
     for (size_t i = 0; i < t->n_dims; i++) n *= t->dims[i];
@@ -34,10 +34,10 @@ json_t *serve_stages_describe(const model *m)
         return json_pack("{s:s}", "uncut", err.message);
     const tensor *output = model_tensor(m, "output.weight");
     if (!output) output = model_tensor(m, "token_embd.weight"); /* they are one */
-    if (output) add(&head, output);
+    if (output) serve_stages_add(&head, output);
     for (size_t i = 0; i < model_tensor_count(m); i++) {
         const tensor *t = model_tensor_at(m, i);
-        add(strncmp(t->name, "blk.", 4) == 0 ? &layers : &outer, t);
+        serve_stages_add(strncmp(t->name, "blk.", 4) == 0 ? &layers : &outer, t);
     }
     return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "layers", (json_int_t)c->n_layer, "width",
                      (json_int_t)c->n_embd, "layer_bytes", (json_int_t)(layers.bytes / c->n_layer),
@@ -48,7 +48,7 @@ json_t *serve_stages_describe(const model *m)
 
 /* ---- in this one ----------------------------------------------------------------------------------- */
 
-static uint64_t number(const json_t *j, const char *key)
+static uint64_t serve_stages_number(const json_t *j, const char *key)
 {
     json_int_t n = json_integer_value(json_object_get(j, key));
     return n > 0 ? (uint64_t)n : 0;
@@ -79,13 +79,13 @@ static int take_shape(void *user, const gateway_config *c, size_t i, const json_
     const json_t *j = json_object_get(said, "stages");
     const char *uncut = json_string_value(json_object_get(j, "uncut"));
     if (uncut) return config_fail(c, err, "models[%zu].shards: '%s' cannot be cut: %s", i, m->name, uncut);
-    split_shape s = {.n_layer = number(j, "layers"),
-                     .n_embd = number(j, "width"),
-                     .layer_bytes = number(j, "layer_bytes"),
-                     .layer_multiplies = number(j, "layer_multiplies"),
-                     .outer_bytes = number(j, "outer_bytes"),
-                     .head_bytes = number(j, "head_bytes"),
-                     .head_multiplies = number(j, "head_multiplies"),
+    split_shape s = {.n_layer = serve_stages_number(j, "layers"),
+                     .n_embd = serve_stages_number(j, "width"),
+                     .layer_bytes = serve_stages_number(j, "layer_bytes"),
+                     .layer_multiplies = serve_stages_number(j, "layer_multiplies"),
+                     .outer_bytes = serve_stages_number(j, "outer_bytes"),
+                     .head_bytes = serve_stages_number(j, "head_bytes"),
+                     .head_multiplies = serve_stages_number(j, "head_multiplies"),
                      .kv_bytes = (uint64_t)(m->kv_mb ? m->kv_mb : KV_DEFAULT_MB) << 20};
     const char *task = json_string_value(json_object_get(said, "task"));
     if (s.n_layer == 0 || !task || strcmp(task, task_name(TASK_GENERATE)) != 0)

@@ -56,7 +56,7 @@ static void filter_signals(void)
 
 /* ---- messages ----------------------------------------------------------------------------------------- */
 
-static void on_message(uv_poll_t *p, int status, int events)
+static void supervised_on_message(uv_poll_t *p, int status, int events)
 {
     supervised *s = p->data;
     handover_msg m;
@@ -78,7 +78,7 @@ int supervised_open(supervised **ret, uv_loop_t *loop, const supervised_events *
         return err_set(err, SHOAL_EIO, "the supervisor cannot be heard: %s", uv_strerror(rc));
     }
     s->poll.data = s->turn.data = s;
-    uv_poll_start(&s->poll, UV_READABLE, on_message);
+    uv_poll_start(&s->poll, UV_READABLE, supervised_on_message);
     s->turns = turn_watch_count(loop, &s->turn);
     s->n_handles = s->turns ? 2 : 1;
     filter_signals();

@@ -128,7 +128,7 @@ static void hear(supervisor *s)
     }
 }
 
-static void tell(supervisor *s, handover_what what, int a, int b)
+static void supervisor_tell(supervisor *s, handover_what what, int a, int b)
 {
     const handover_msg m = {.what = what, .a = a, .b = b};
     if (s->child && s->sock >= 0) handover_send(s->sock, &m, -1);
@@ -300,7 +300,7 @@ static bool reap(supervisor *s, int *ret_code)
         if (pid == s->child)
             over |= child_ended(s, status, ret_code);
         else
-            tell(s, HANDOVER_EXITED, pid, status);
+            supervisor_tell(s, HANDOVER_EXITED, pid, status);
     }
     return over;
 }
@@ -364,7 +364,7 @@ static int wait_ms(const supervisor *s)
     return s->start_at_ns <= now ? 0 : (int)((s->start_at_ns - now) / 1000000 + 1);
 }
 
-static int run(supervisor *s)
+static int supervisor_run(supervisor *s)
 {
     for (int code = 0;;) {
         struct pollfd p[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->sock, .events = POLLIN}};
@@ -410,7 +410,7 @@ int supervise(int argc, char **argv, const char *name)
         if (s->signals >= 0) sigprocmask(SIG_SETMASK, &s->before, NULL), close(s->signals);
     } else {
         prctl(PR_SET_NAME, "shoal-supervise");
-        rc = run(s);
+        rc = supervisor_run(s);
     }
     turn_watch_free(s->turns);
     free((void *)s->argv);

@@ -112,7 +112,8 @@ static bool calls_stage(const worker_supervisor *c, const char *node, const char
 }
 
 /* Nodes read models here, call the later stages of their own first stages, and nothing else. */
-static const char *find(void *user, const tls_identity *who, const char *worker, const char **ret_why)
+static const char *worker_supervisor_find(void *user, const tls_identity *who, const char *worker,
+                                          const char **ret_why)
 {
     const worker_supervisor *c = user;
     if (strcmp(worker, MODEL_STORE_NAME) == 0) {
@@ -173,7 +174,7 @@ static bool is_distrusted(const worker_supervisor *c, const char *digest)
     return false;
 }
 
-static bool find_model(worker_supervisor *c, worker_supervisor_assigned *a)
+static bool worker_supervisor_find_model(worker_supervisor *c, worker_supervisor_assigned *a)
 {
     const manifest_entry *e = c->manifest ? manifest_find(c->manifest, a->a.model) : NULL;
     bool same = e && e->sha256 && strcmp(e->sha256, a->a.artifact.digest) == 0 &&
@@ -194,7 +195,7 @@ static bool find_adapter(worker_supervisor *c, worker_supervisor_assigned *a, si
 /* All that its workers read is here. */
 static bool find_files(worker_supervisor *c, worker_supervisor_assigned *a)
 {
-    bool here = find_model(c, a);
+    bool here = worker_supervisor_find_model(c, a);
     for (size_t i = 0; here && i < a->a.n_adapters; i++) here = find_adapter(c, a, i);
     if (!here) *a->path = '\0';
     return here;
@@ -238,7 +239,8 @@ static void set_workers(void *user)
     free(list);
 }
 
-static bool take(worker_supervisor *c, worker_supervisor_assigned *to, const Shoal__V1__Assignment *m)
+static bool worker_supervisor_take(worker_supervisor *c, worker_supervisor_assigned *to,
+                                   const Shoal__V1__Assignment *m)
 {
     shoal_err err;
     int rc = assignment_take(&to->a, m, &err);
@@ -271,7 +273,7 @@ void worker_supervisor_assign(worker_supervisor *c, const Shoal__V1__Assignments
     worker_supervisor_assigned *list = calloc(all->n_models + 1, sizeof *list);
     if (!list) return; /* the next one says as much */
     for (size_t i = 0; i < all->n_models; i++)
-        if (take(c, &list[n], all->models[i])) n++;
+        if (worker_supervisor_take(c, &list[n], all->models[i])) n++;
     LOG(LOG_INFO, "supervisor", "assigned", LOG_I("models", n));
     worker_supervisor_assigned *was = c->assigned;
     size_t n_was = c->n_assigned;
@@ -338,7 +340,7 @@ static void refused(void *user, const char *model)
 
 /* ---- reports ------------------------------------------------------------------------------------- */
 
-static bool make_room(worker_supervisor *c, size_t n)
+static bool worker_supervisor_make_room(worker_supervisor *c, size_t n)
 {
     if (n <= c->cap) return true;
     Shoal__V1__ReplicaReport *reports = realloc(c->reports, n * sizeof *reports);
@@ -370,7 +372,7 @@ void worker_supervisor_report(worker_supervisor *c, Shoal__V1__AgentMessage *m)
 {
     put_files(c, m);
     size_t n = registry_count(c->registry);
-    if (!make_room(c, n)) return; /* the next second says it */
+    if (!worker_supervisor_make_room(c, n)) return; /* the next second says it */
     shoal__v1__replicas__init(&c->all);
     for (size_t i = 0; i < n; i++) {
         const replica *r = registry_at(c->registry, i);
@@ -537,7 +539,8 @@ static int open_all(worker_supervisor *c, uv_loop_t *loop, const worker_supervis
     if (rc == 0) rc = open_store(c, loop, o, err);
     if (rc == 0) rc = open_tls(c, o->dir, err);
     if (rc == 0) rc = registry_new(&c->registry, loop, err);
-    const relay_options r = {.listen = o->listen, .tls = c->tls, .find = find, .stays = stays, .user = c};
+    const relay_options r = {
+        .listen = o->listen, .tls = c->tls, .find = worker_supervisor_find, .stays = stays, .user = c};
     if (rc == 0) rc = relay_open(&c->relay, loop, &r, err);
     if (rc == 0) rc = open_news(c, loop, err);
     if (rc == 0) rc = start_workers(c, loop, o->dir, o->json_log, err);

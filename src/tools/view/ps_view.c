@@ -11,7 +11,7 @@
 
 /* ---- summing up ------------------------------------------------------------------------------------- */
 
-static json_t *find(json_t *models, const char *name)
+static json_t *ps_view_find(json_t *models, const char *name)
 {
     size_t i;
     json_t *m;
@@ -22,7 +22,7 @@ static json_t *find(json_t *models, const char *name)
     return json_array_append_new(models, m) == 0 ? m : NULL;
 }
 
-static void add(json_t *m, const char *key, double v)
+static void ps_view_add(json_t *m, const char *key, double v)
 {
     json_t *sum = json_object_get(m, key);
     if (json_is_integer(sum))
@@ -55,12 +55,12 @@ static void take_replica(json_t *m, const json_t *r)
 {
     const char *state = json_text_of(r, "state"), *had = json_text_of(m, "state");
     const json_t *since = json_object_get(r, "since"), *first = json_object_get(m, "since");
-    add(m, json_is_true(json_object_get(r, "standby")) ? "standby" : "replicas", 1);
-    add(m, "ready", strcmp(state, "ready") == 0);
-    add(m, "memory_bytes", json_number_of(r, "resident_bytes"));
-    add(m, "running", json_number_of(r, "running"));
-    add(m, "waiting", json_number_of(r, "waiting"));
-    add(m, "tokens_per_s", json_number_of(r, "decode_tokens_per_s"));
+    ps_view_add(m, json_is_true(json_object_get(r, "standby")) ? "standby" : "replicas", 1);
+    ps_view_add(m, "ready", strcmp(state, "ready") == 0);
+    ps_view_add(m, "memory_bytes", json_number_of(r, "resident_bytes"));
+    ps_view_add(m, "running", json_number_of(r, "running"));
+    ps_view_add(m, "waiting", json_number_of(r, "waiting"));
+    ps_view_add(m, "tokens_per_s", json_number_of(r, "decode_tokens_per_s"));
     add_machine(m, json_text_of(r, "node"));
     bool better = !*had || rank(state) < rank(had);
     bool older = json_is_integer(first) && json_is_integer(since) &&
@@ -76,12 +76,12 @@ json_t *ps_view_models(const json_t *status)
     size_t i;
     json_array_foreach(json_object_get(status, "replicas"), i, r)
     {
-        json_t *m = models ? find(models, json_text_of(r, "model")) : NULL;
+        json_t *m = models ? ps_view_find(models, json_text_of(r, "model")) : NULL;
         if (m) take_replica(m, r);
     }
     json_array_foreach(json_object_get(status, "missing"), i, r)
     {
-        json_t *m = models ? find(models, json_text_of(r, "model")) : NULL;
+        json_t *m = models ? ps_view_find(models, json_text_of(r, "model")) : NULL;
         if (!m) continue;
         if (!*json_text_of(m, "state")) json_object_set_new(m, "state", json_string("missing"));
         json_object_set_new(m, "reason", json_string(json_text_of(r, "reason")));

@@ -47,7 +47,7 @@ static void end_line(view *v, size_t from)
     v->n_lines += !v->out->failed;
 }
 
-static bool has_room(view *v)
+static bool top_view_has_room(view *v)
 {
     bool room = v->height == 0 || v->n_lines + 1 < v->height;
     if (!room) v->n_hidden++;
@@ -62,7 +62,7 @@ static void put_rate(buf *out, double r)
         buf_printf(out, " %8.1f", r);
 }
 
-static void put_bytes(buf *out, double n)
+static void top_view_put_bytes(buf *out, double n)
 {
     static const char UNITS[] = "KMGT";
     int u = -1;
@@ -92,7 +92,7 @@ static double total_rate(const view *v, const char *node)
     return known ? sum : NAN;
 }
 
-static size_t count(const view *v, const char *node, const char *state)
+static size_t top_view_count(const view *v, const char *node, const char *state)
 {
     size_t i, n = 0;
     json_t *r;
@@ -108,8 +108,9 @@ static void put_summary(view *v)
     buf_printf(v->out, "shoal %s  %s", json_text_of(v->now, "version"), json_text_of(v->now, "status"));
     if (*json_text_of(v->now, "site")) buf_printf(v->out, "  site %s", json_text_of(v->now, "site"));
     if (n_nodes) buf_printf(v->out, "  nodes %zu", n_nodes);
-    size_t n_standby = count(v, NULL, "standby");
-    buf_printf(v->out, "  replicas %zu/%zu", count(v, NULL, "ready"), count(v, NULL, NULL) - n_standby);
+    size_t n_standby = top_view_count(v, NULL, "standby");
+    buf_printf(v->out, "  replicas %zu/%zu", top_view_count(v, NULL, "ready"),
+               top_view_count(v, NULL, NULL) - n_standby);
     if (n_standby) buf_printf(v->out, " (+%zu standby)", n_standby);
     buf_printf(v->out, "  requests %.0f  tokens/s", json_number_of(v->now, "requests_in_flight"));
     put_rate(v->out, total_rate(v, NULL));
@@ -135,12 +136,12 @@ static void put_cache(view *v)
 static void put_node(view *v, const json_t *n)
 {
     size_t from = v->out->len;
-    if (!has_room(v)) return;
+    if (!top_view_has_room(v)) return;
     buf_printf(v->out, "%-20s %-10s %5.0f %6.2f", json_text_of(n, "name"), json_text_of(n, "site"),
                json_number_of(n, "cores"), json_number_of(n, "load"));
-    put_bytes(v->out, json_number_of(n, "memory_free_bytes"));
+    top_view_put_bytes(v->out, json_number_of(n, "memory_free_bytes"));
     put_rate(v->out, total_rate(v, json_text_of(n, "name")));
-    buf_printf(v->out, " %4zu%s%s", count(v, json_text_of(n, "name"), NULL),
+    buf_printf(v->out, " %4zu%s%s", top_view_count(v, json_text_of(n, "name"), NULL),
                json_is_true(json_object_get(n, "on_battery")) ? "  battery" : "",
                json_is_true(json_object_get(n, "draining")) ? "  draining" : "");
     end_line(v, from);
@@ -151,7 +152,7 @@ static void put_nodes(view *v)
     const json_t *list = json_object_get(v->now, "nodes");
     size_t from = v->out->len, i;
     json_t *n;
-    if (json_array_size(list) == 0 || !has_room(v)) return;
+    if (json_array_size(list) == 0 || !top_view_has_room(v)) return;
     buf_printf(v->out, "%-20s %-10s %5s %6s %7s %8s %4s", "NODE", "SITE", "CORES", "LOAD", "FREE", "TOK/S",
                "REPL");
     end_line(v, from);
@@ -162,7 +163,7 @@ static void put_replica(view *v, const json_t *r, size_t i)
 {
     size_t from = v->out->len;
     double pages = json_number_of(r, "kv_pages");
-    if (!has_room(v)) return;
+    if (!top_view_has_room(v)) return;
     buf_printf(v->out, "%-24s %-12s %-9s", json_text_of(r, "id"),
                *json_text_of(r, "node") ? json_text_of(r, "node") : "-", json_text_of(r, "state"));
     put_rate(v->out, rate(v, r, i, "generated_tokens"));
@@ -170,7 +171,7 @@ static void put_replica(view *v, const json_t *r, size_t i)
     buf_printf(v->out, " %4.0f %5.0f %5.0f", json_number_of(r, "running"), json_number_of(r, "waiting"),
                json_number_of(r, "calls"));
     buf_printf(v->out, " %3.0f%%", pages > 0 ? 100 * json_number_of(r, "kv_pages_used") / pages : 0);
-    put_bytes(v->out, json_number_of(r, "resident_bytes"));
+    top_view_put_bytes(v->out, json_number_of(r, "resident_bytes"));
     buf_printf(v->out, " %7.0f  %s", json_number_of(r, "crashes"), json_text_of(r, "reason"));
     end_line(v, from);
 }
@@ -188,7 +189,7 @@ static bool has_replica(const view *v, const char *model)
 static void put_missing(view *v, const json_t *m)
 {
     size_t from = v->out->len;
-    if (has_replica(v, json_text_of(m, "model")) || !has_room(v)) return;
+    if (has_replica(v, json_text_of(m, "model")) || !top_view_has_room(v)) return;
     buf_printf(v->out, "%-24s %-12s %-9s  %s", json_text_of(m, "model"), "-", "missing",
                json_text_of(m, "reason"));
     end_line(v, from);
@@ -198,7 +199,7 @@ static void put_replicas(view *v)
 {
     size_t from = v->out->len, i;
     json_t *r;
-    if (!has_room(v)) return;
+    if (!top_view_has_room(v)) return;
     buf_printf(v->out, "%-24s %-12s %-9s %8s %8s %4s %5s %5s %4s %7s %7s", "REPLICA", "NODE", "STATE",
                "TOK/S", "READ/S", "RUN", "QUEUE", "CALLS", "KV", "MEM", "CRASHES");
     end_line(v, from);

@@ -193,13 +193,13 @@ static void the_probe_proves(void **state)
 /* Single tokens and floats need no tiles; then a member does not take them. */
 static void only_products_by_tiles_configure_them(void **state)
 {
-    enter(DT_Q8_0, 1);
+    avx512amx_enter(DT_Q8_0, 1);
     assert_false(model.configured);
-    enter(DT_F16, 64);
+    avx512amx_enter(DT_F16, 64);
     assert_false(model.configured);
-    enter(DT_Q8_0, 64);
+    avx512amx_enter(DT_Q8_0, 64);
     assert_true(model.configured);
-    leave(DT_Q8_0, 64);
+    avx512amx_leave(DT_Q8_0, 64);
     assert_false(model.configured);
 }
 

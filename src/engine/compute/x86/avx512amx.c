@@ -63,14 +63,14 @@ static bool in_tiles(dtype t, size_t n_tokens)
     return !dtype_is_float(t) && n_tokens >= FEW;
 }
 
-static void enter(dtype t, size_t n_tokens)
+static void avx512amx_enter(dtype t, size_t n_tokens)
 {
     size_t piece = piece_of(wfmt_table[t].run);
     if (in_tiles(t, n_tokens))
         tile_configure(piece == 64 ? &config_run64 : piece == 32 ? &config_run32 : &config_run16);
 }
 
-static void leave(dtype t, size_t n_tokens)
+static void avx512amx_leave(dtype t, size_t n_tokens)
 {
     if (in_tiles(t, n_tokens)) tile_release();
 }
@@ -437,9 +437,9 @@ static bool proves(dtype t)
                  .ldo = PANELS * PANEL_ROWS};
     by_vnni(&j, t, 0);
     j.out = out[1];
-    enter(t, N_TOKENS);
+    avx512amx_enter(t, N_TOKENS);
     kernels_avx512amx.mul[t](&j);
-    leave(t, N_TOKENS);
+    avx512amx_leave(t, N_TOKENS);
     return memcmp(out[0], out[1], sizeof out[0]) == 0;
 }
 
@@ -454,8 +454,8 @@ const kernels kernels_avx512amx = {
     .one = {TILE_ONE_PANELS, 1},
     .many = {PANELS, MOST_TOKENS},
     .wide = {PANELS, MOST_TOKENS},
-    .enter = enter,
-    .leave = leave,
+    .enter = avx512amx_enter,
+    .leave = avx512amx_leave,
     .mul = {DTYPE_TABLE(ROW)},
 #undef ROW
     .quantise = quantise_avx512amx,

@@ -237,7 +237,7 @@ static void find_live(maker *m, const int *first, bool *live)
 }
 
 /* Keep live states, renumbered in order; number[i] -1 for the others. */
-static int fill(dfa *d, const maker *m, const int *first, const bool *live, int *number)
+static int grammar_dfa_fill(dfa *d, const maker *m, const int *first, const bool *live, int *number)
 {
     const dfa_edge *edges = (const void *)m->edges.data;
     int n_edges = 0;
@@ -268,7 +268,7 @@ static int maker_finish(maker *m, dfa **ret)
     int rc = d && live && number ? 0 : SHOAL_ENOMEM;
     if (rc == 0) {
         find_live(m, (const int *)(const void *)m->first.data, live);
-        rc = fill(d, m, (const int *)(const void *)m->first.data, live, number);
+        rc = grammar_dfa_fill(d, m, (const int *)(const void *)m->first.data, live, number);
     }
     free(live);
     free(number);

@@ -246,7 +246,7 @@ static unsigned distance_along(const nfa *a, const nfa_edge *e)
 }
 
 /* The state's distance is known now: so are those of edges that wait for nothing else. */
-static void settle(nfa *a, sealing *s, int state, unsigned distance)
+static void grammar_nfa_settle(nfa *a, sealing *s, int state, unsigned distance)
 {
     s->alive[state] = true;
     a->nodes[state].distance = (uint16_t)distance;
@@ -265,7 +265,7 @@ static void find_alive(nfa *a, sealing *s)
         while (s->at[distance] >= 0) {
             int entry = s->at[distance];
             s->at[distance] = s->next_entry[entry];
-            if (!s->alive[s->entry[entry]]) settle(a, s, s->entry[entry], distance);
+            if (!s->alive[s->entry[entry]]) grammar_nfa_settle(a, s, s->entry[entry], distance);
         }
     }
 }

@@ -107,7 +107,7 @@ static uint8_t marks_behind(const nfa *a, int stack)
 }
 
 /* What follows from the threads of a new configuration. */
-static void describe(const nfa *a, nfa_config *c)
+static void grammar_nfa_run_describe(const nfa *a, nfa_config *c)
 {
     set_bit(c->starts, 0);
     c->distance = NFA_FAR;
@@ -146,7 +146,7 @@ static int config_of_set(nfa *a, size_t n)
         if (!grow(&a->threads, &a->cap_threads, a->n_threads, sizeof *a->threads)) return stop(a, NFA_NOMEM);
         a->threads[a->n_threads++] = a->set[i];
     }
-    describe(a, &c);
+    grammar_nfa_run_describe(a, &c);
     a->configs[a->n_configs] = c;
     a->config_index[at] = (int)a->n_configs;
     return (int)a->n_configs++;
@@ -316,7 +316,7 @@ static int wide_step(nfa *a, int config)
     return all;
 }
 
-static int run_step(nfa *a, int config, nfa_run_kind kind)
+static int grammar_nfa_run_run_step(nfa *a, int config, nfa_run_kind kind)
 {
     int to = narrow_step(a, config, kind);
     return kind != NFA_TEXT || to == NFA_DEAD || wide_step(a, config) == to ? to : NFA_DEAD;
@@ -326,7 +326,7 @@ int nfa_run(nfa *a, int config, nfa_run_kind kind)
 {
     int path[NFA_RUN_MAX], n = 0, at = config;
     while (n < NFA_RUN_MAX && at >= 0 && a->configs[at].run[kind] < 0) {
-        int next = run_step(a, at, kind);
+        int next = grammar_nfa_run_run_step(a, at, kind);
         if (next == at) a->configs[at].run[kind] = NFA_RUN_MAX;
         path[n++] = at;
         at = next;

@@ -33,7 +33,7 @@ static bool more(const regex *r)
     return r->at < r->n && r->rc == 0;
 }
 
-static char peek(const regex *r)
+static char grammar_pattern_peek(const regex *r)
 {
     return r->at < r->n ? r->s[r->at] : '\0';
 }
@@ -101,7 +101,7 @@ static int compare_ranges(const void *x, const void *y)
 }
 
 /* Sort and join the ranges from `first` on, and turn them round when `negated`. */
-static void settle(regex *r, size_t first, bool negated)
+static void grammar_pattern_settle(regex *r, size_t first, bool negated)
 {
     size_t n = n_ranges(r) - first, kept = 0;
     if (r->rc) return;
@@ -152,7 +152,7 @@ static bool class_escape(regex *r, char c)
     default: return false;
     }
     for (size_t i = 0; i < n; i++) add_range(r, set[i].lo, set[i].hi);
-    settle(r, first, c < 'a');
+    grammar_pattern_settle(r, first, c < 'a');
     return true;
 }
 
@@ -160,7 +160,7 @@ static uint32_t hex(regex *r, int n)
 {
     uint32_t v = 0;
     for (int i = 0; i < n; i++) {
-        char c = peek(r);
+        char c = grammar_pattern_peek(r);
         int d = c >= '0' && c <= '9'                     ? c - '0'
                 : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
                                                          : -1;
@@ -175,7 +175,7 @@ static uint32_t unicode_escape(regex *r)
 {
     uint32_t v = 0;
     if (skip(r, "{")) {
-        while (more(r) && peek(r) != '}' && v <= CODE_MAX) v = v * 16 + hex(r, 1);
+        while (more(r) && grammar_pattern_peek(r) != '}' && v <= CODE_MAX) v = v * 16 + hex(r, 1);
         if (!skip(r, "}") || v > CODE_MAX) bad(r, SHOAL_EINVALID, "has a \\u{...} that is no code point");
         return v;
     }
@@ -192,7 +192,7 @@ static uint32_t unicode_escape(regex *r)
 static uint32_t char_escape(regex *r)
 {
     static const char from[] = "tnvfr", to[] = "\t\n\v\f\r";
-    char c = peek(r);
+    char c = grammar_pattern_peek(r);
     const char *known = c ? strchr(from, c) : NULL;
     if (known) {
         r->at++;
@@ -219,11 +219,11 @@ static uint32_t class_atom(regex *r, bool *ret_single)
 {
     *ret_single = true;
     if (!skip(r, "\\")) return next_code(r);
-    if (peek(r) == 'b') {
+    if (grammar_pattern_peek(r) == 'b') {
         r->at++;
         return 8;
     }
-    if (!class_escape(r, peek(r))) return char_escape(r);
+    if (!class_escape(r, grammar_pattern_peek(r))) return char_escape(r);
     r->at++;
     *ret_single = false;
     return 0;
@@ -233,9 +233,10 @@ static int class_node(regex *r)
 {
     size_t first = n_ranges(r);
     bool negated = skip(r, "^"), single, single_hi;
-    while (more(r) && peek(r) != ']') {
+    while (more(r) && grammar_pattern_peek(r) != ']') {
         uint32_t lo = class_atom(r, &single), hi = lo;
-        bool is_range = single && peek(r) == '-' && r->at + 1 < r->n && r->s[r->at + 1] != ']';
+        bool is_range =
+            single && grammar_pattern_peek(r) == '-' && r->at + 1 < r->n && r->s[r->at + 1] != ']';
         if (is_range) {
             r->at++;
             hi = class_atom(r, &single_hi);
@@ -248,7 +249,7 @@ static int class_node(regex *r)
         if (single) add_range(r, lo, hi);
     }
     if (!skip(r, "]")) bad(r, SHOAL_EINVALID, "has a \"[\" without its \"]\"");
-    settle(r, first, negated);
+    grammar_pattern_settle(r, first, negated);
     return add_node(r, (node){.kind = N_CLASS, .a = (int)first, .b = (int)n_ranges(r)});
 }
 
@@ -269,11 +270,11 @@ static int group(regex *r)
     if (looking_at(r, "?<=") || looking_at(r, "?<!"))
         return bad(r, SHOAL_EUNSUPPORTED, "has a lookbehind, which is not supported");
     if (skip(r, "?<")) {
-        while (more(r) && peek(r) != '>') r->at++;
+        while (more(r) && grammar_pattern_peek(r) != '>') r->at++;
         skip(r, ">");
     } else if (ahead || not_ahead) {
         r->at += 2;
-    } else if (!skip(r, "?:") && peek(r) == '?') {
+    } else if (!skip(r, "?:") && grammar_pattern_peek(r) == '?') {
         return bad(r, SHOAL_EUNSUPPORTED, "has a kind of group that is not supported");
     }
     if (++r->depth > GROUPS_MAX) return bad(r, SHOAL_ELIMIT, "has groups nested too deeply");
@@ -291,7 +292,7 @@ static int any_but_line_ends(regex *r)
     add_range(r, '\n', '\n');
     add_range(r, '\r', '\r');
     add_range(r, 0x2028, 0x2029);
-    settle(r, first, true);
+    grammar_pattern_settle(r, first, true);
     return add_node(r, (node){.kind = N_CLASS, .a = (int)first, .b = (int)n_ranges(r)});
 }
 
@@ -303,7 +304,7 @@ static int atom(regex *r)
     if (skip(r, ".")) return any_but_line_ends(r);
     if (skip(r, "^")) return add_node(r, (node){.kind = N_BEGIN});
     if (skip(r, "$")) return add_node(r, (node){.kind = N_END});
-    char c = peek(r);
+    char c = grammar_pattern_peek(r);
     if (c == '*' || c == '+' || c == '?')
         return bad(r, SHOAL_EINVALID, "has a quantifier with nothing before it");
     if (c == ']') return bad(r, SHOAL_EINVALID, "has a \"]\" without its \"[\": a character is written \\]");
@@ -311,22 +312,22 @@ static int atom(regex *r)
         return bad(r, SHOAL_EINVALID,
                    "has a quantifier without its minimum: {0,n} is meant, or \\{ as a character");
     if (!skip(r, "\\")) return one_code(r, next_code(r));
-    if (peek(r) == 'b' || peek(r) == 'B') {
+    if (grammar_pattern_peek(r) == 'b' || grammar_pattern_peek(r) == 'B') {
         r->asserts = true;
         return add_node(r, (node){.kind = r->s[r->at++] == 'b' ? N_EDGE : N_NO_EDGE});
     }
-    if (class_escape(r, peek(r))) {
+    if (class_escape(r, grammar_pattern_peek(r))) {
         r->at++;
         return add_node(r, (node){.kind = N_CLASS, .a = (int)first, .b = (int)n_ranges(r)});
     }
     return one_code(r, char_escape(r));
 }
 
-static bool number(regex *r, int *ret)
+static bool grammar_pattern_number(regex *r, int *ret)
 {
     bool any = false;
-    for (*ret = 0; peek(r) >= '0' && peek(r) <= '9'; r->at++, any = true)
-        if (*ret <= COUNT_MAX) *ret = *ret * 10 + (peek(r) - '0');
+    for (*ret = 0; grammar_pattern_peek(r) >= '0' && grammar_pattern_peek(r) <= '9'; r->at++, any = true)
+        if (*ret <= COUNT_MAX) *ret = *ret * 10 + (grammar_pattern_peek(r) - '0');
     return any;
 }
 
@@ -334,9 +335,9 @@ static bool number(regex *r, int *ret)
 static bool counts(regex *r, int *min, int *max)
 {
     size_t start = r->at;
-    bool ok = skip(r, "{") && number(r, min);
+    bool ok = skip(r, "{") && grammar_pattern_number(r, min);
     *max = *min;
-    if (ok && skip(r, ",") && !number(r, max)) *max = NO_MAX;
+    if (ok && skip(r, ",") && !grammar_pattern_number(r, max)) *max = NO_MAX;
     if (ok && skip(r, "}")) return true;
     r->at = start;
     return false;
@@ -362,7 +363,7 @@ static int quantified(regex *r, int n)
 static int sequence(regex *r)
 {
     int all = add_node(r, (node){.kind = N_EMPTY});
-    while (more(r) && peek(r) != '|' && peek(r) != ')') {
+    while (more(r) && grammar_pattern_peek(r) != '|' && grammar_pattern_peek(r) != ')') {
         int one = quantified(r, atom(r));
         all = add_node(r, (node){.kind = N_THEN, .a = all, .b = one});
     }

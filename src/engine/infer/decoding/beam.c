@@ -69,7 +69,7 @@ static size_t worst_of(const beam *b)
 }
 
 /* A reply is over: keep it if it is among the n best. id below 0: it ends without a token more. */
-static void finish(beam *b, const beam_lane *l, int32_t id, double sum)
+static void beam_finish(beam *b, const beam_lane *l, int32_t id, double sum)
 {
     size_t n = l->n_ids + (id >= 0);
     double s = score(b, sum, n);
@@ -100,7 +100,7 @@ static bool is_end(int32_t id, const int32_t *eos_ids, size_t n_eos)
 }
 
 /* n endings are there, and no lane can become better than the worst of them. */
-static bool is_over(const beam *b, double best_sum, size_t n_ids)
+static bool beam_is_over(const beam *b, double best_sum, size_t n_ids)
 {
     if (b->n_endings < b->o.n) return false;
     return b->o.early || b->endings[worst_of(b)].score >= score(b, best_sum, n_ids);
@@ -119,15 +119,15 @@ size_t beam_advance(beam *b, const beam_lane *lanes, size_t n_lanes, const int32
     for (size_t i = 0; i < n_best && n < b->o.n; i++) {
         const candidate *c = &best[i];
         if (is_end(c->id, eos_ids, n_eos)) {
-            if (i < b->o.n) finish(b, &lanes[c->lane], c->id, c->sum);
+            if (i < b->o.n) beam_finish(b, &lanes[c->lane], c->id, c->sum);
             continue;
         }
         sums[n] = c->sum;
         moves[n++] = (beam_move){c->lane, c->id};
     }
-    if (n == 0 || is_over(b, best[0].sum, length)) return 0;
+    if (n == 0 || beam_is_over(b, best[0].sum, length)) return 0;
     if (length == b->max_tokens) { /* no room for more: what is open ends here */
-        for (size_t i = 0; i < n; i++) finish(b, &lanes[moves[i].from], moves[i].id, sums[i]);
+        for (size_t i = 0; i < n; i++) beam_finish(b, &lanes[moves[i].from], moves[i].id, sums[i]);
         return 0;
     }
     memcpy(b->sums, sums, n * sizeof *sums);

@@ -9,7 +9,7 @@ static bool may_draft(const engine *e, const session *s, const session *of)
     return !e->o.no_drafts && s == of && !s->beams && !s->ballot && s->n_probe == 0;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t drafts_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -24,8 +24,8 @@ static size_t rows_left(const engine *e, const engine_step *w, size_t *ret_strea
         if (w->entries[i].probe) n_probed += w->entries[i].n;
         *ret_streams += w->entries[i].n == session_pending(w->steppers[i]);
     }
-    size_t rows = n_probed < PROBE_ROWS ? least(DRAFT_ROWS, PROBE_ROWS - n_probed) : 0;
-    return least(rows, e->max_tokens - n_tokens);
+    size_t rows = n_probed < PROBE_ROWS ? drafts_least(DRAFT_ROWS, PROBE_ROWS - n_probed) : 0;
+    return drafts_least(rows, e->max_tokens - n_tokens);
 }
 
 /* What is computed of the guesses behind s, in a step of n_rows until now. */
@@ -47,14 +47,14 @@ void drafts_plan(engine *e, engine_step *w)
         if (!may_draft(e, s, w->stepper_of[i]) || w->entries[i].n == 0) continue;
         if (w->entries[i].n < session_pending(s)) continue;
         draft_guess(&e->book, &s->draft, s->ids, s->n_ids, s->max_ids - s->n_ids - 1);
-        s->draft.n_planned = least(worth(e, s, n_rows, &tokens), left);
+        s->draft.n_planned = drafts_least(worth(e, s, n_rows, &tokens), left);
         w->entries[i].n += s->draft.n_planned;
         n_rows += s->draft.n_planned;
         left -= s->draft.n_planned;
     }
 }
 
-static void choose(engine *e, session *s, float *logits)
+static void drafts_choose(engine *e, session *s, float *logits)
 {
     if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, e->c->n_vocab);
     sampler_choose(&s->sampler, team_vec(e->team), &e->spaces[0], logits, s->n_generated, s->grammar,
@@ -68,7 +68,7 @@ void drafts_take(engine *e, engine_step *w, session *s, uint64_t now_ns)
     s->n_drafted += n;
     atomic_fetch_add(&e->stats.n_drafted, n);
     for (size_t at = 0; goes_on; at++) {
-        if (n > 0) choose(e, s, s->draft_rows[at]);
+        if (n > 0) drafts_choose(e, s, s->draft_rows[at]);
         bool hit = drafts && draft_check(&e->book, &s->draft, at, s->ids, s->n_ids, s->next.id);
         goes_on = hit && at < n;
         if (goes_on) {

@@ -108,7 +108,7 @@ void mask_slots_best(const float *scores, size_t n_vocab, size_t k, mask_guess *
 }
 
 /* A token is any bytes: what is no UTF-8 by itself becomes U+FFFD. */
-static int put_bytes(buf *out, const char *s, size_t n)
+static int mask_slots_put_bytes(buf *out, const char *s, size_t n)
 {
     for (size_t i = 0, len; i < n; i += len) {
         uint32_t cp;
@@ -127,7 +127,7 @@ int mask_slots_word(const tokenizer *t, int32_t id, buf *out)
     bool special;
     const char *s = tokenizer_bytes(t, id, &n, &special);
     size_t skip = s && n > 1 && *s == ' ';
-    return s ? put_bytes(out, s + skip, n - skip) : 0;
+    return s ? mask_slots_put_bytes(out, s + skip, n - skip) : 0;
 }
 
 /* "##ing" goes on with the word before. */
@@ -149,7 +149,7 @@ int mask_slots_write(const mask_slots *g, const tokenizer *t, size_t gap, int32_
     bool spaced = before == 0 || g->text.data[before - 1] == ' ';
     buf_append(out, g->text.data, before);
     size_t skip = s && n > 1 && *s == ' ' && spaced;
-    if (s) put_bytes(out, s + skip, n - skip);
+    if (s) mask_slots_put_bytes(out, s + skip, n - skip);
     buf_append(out, g->text.data + g->end[gap], g->text.len - g->end[gap]);
     return out->failed ? SHOAL_ENOMEM : 0;
 }

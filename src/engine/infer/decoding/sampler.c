@@ -48,7 +48,7 @@ static int copy_bias(sampler *s, shoal_err *err)
     return 0;
 }
 
-static int check(const sampling *s, int n_top, shoal_err *err)
+static int sampler_check(const sampling *s, int n_top, shoal_err *err)
 {
     int rc = 0;
 #define CHECK(field, min, max) \
@@ -65,7 +65,7 @@ int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, con
                  size_t n_prompt, shoal_err *err)
 {
     *s = (sampler){.s = *how, .n_vocab = n_vocab, .n_top = n_top};
-    int rc = check(how, n_top, err);
+    int rc = sampler_check(how, n_top, err);
     if (rc == 0) rc = copy_bias(s, err);
     if (rc == 0 && has_penalty(how) && init_penalties(s, prompt, n_prompt)) rc = err_nomem(err);
     s->s.bias = s->bias;
@@ -215,7 +215,7 @@ static bool next_band(ranking *r)
 }
 
 /* The likeliest of the heap moves behind it. False: there is none. */
-static bool take(ranking *r)
+static bool sampler_take(ranking *r)
 {
     if (r->n_taken == r->start + r->n_band && !next_band(r)) return false;
     int32_t *heap = r->w->sp->order + r->start;
@@ -284,10 +284,10 @@ static size_t keep_prefix(const sampler *s, ranking *r, double *ret_sum)
 {
     size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n, n_kept = 0;
     double total = k < n ? 0 : r->w->total, kept = 0;
-    while (k < n && r->n_taken < k && take(r)) total += (double)taken_weight(r, r->n_taken - 1);
+    while (k < n && r->n_taken < k && sampler_take(r)) total += (double)taken_weight(r, r->n_taken - 1);
     double share = s->s.top_p > 0 && s->s.top_p < 1 ? (double)s->s.top_p * total : total;
     float least = 0;
-    for (; n_kept < k && (n_kept < r->n_taken || take(r)); n_kept++) {
+    for (; n_kept < k && (n_kept < r->n_taken || sampler_take(r)); n_kept++) {
         float p = taken_weight(r, n_kept);
         if (n_kept == 0) least = p * s->s.min_p;
         if (n_kept > 0 && (!(p > 0) || p < least || kept >= share)) break;
@@ -331,7 +331,7 @@ static void find_top(const sampler *s, const weighed *w, float log_sum, sample *
         ret->top[i] = (token_logprob){.id = ids[i], .logprob = x[ids[i]] - log_sum};
 }
 
-static int32_t draw(const sampler *s, const weighed *w, uint64_t position)
+static int32_t sampler_draw(const sampler *s, const weighed *w, uint64_t position)
 {
     double u = rng_uniform(s->s.seed, position);
     bool cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
@@ -376,7 +376,7 @@ void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, c
         /* The largest has to stay 0 * scale = 0 however cold it is. */
         w.scale = s->s.temperature > 1 / FLT_MAX ? 1 / s->s.temperature : FLT_MAX;
         if (w.x != logits || w.scale != 1) weigh(&w);
-        ret->id = draw(s, &w, position);
+        ret->id = sampler_draw(s, &w, position);
     }
     ret->logprob = logits[ret->id] - log_sum;
 }

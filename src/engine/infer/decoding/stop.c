@@ -10,7 +10,7 @@
 #define STOP_STRINGS_MAX 16
 #define STOP_BYTES_MAX   1024
 
-static int check(const char *const *strings, size_t n, shoal_err *err)
+static int stop_check(const char *const *strings, size_t n, shoal_err *err)
 {
     if (n > STOP_STRINGS_MAX) {
         return err_set(err, SHOAL_EINVALID, "%zu stop strings were given, at most %d are taken", n,
@@ -32,7 +32,7 @@ static int check(const char *const *strings, size_t n, shoal_err *err)
 int stop_init(stop_matcher *m, const char *const *strings, size_t n, shoal_err *err)
 {
     *m = (stop_matcher){0};
-    int rc = check(strings, n, err);
+    int rc = stop_check(strings, n, err);
     if (rc) return rc;
     m->strings = calloc(n + 1, sizeof *m->strings);
     m->lens = calloc(n + 1, sizeof *m->lens);

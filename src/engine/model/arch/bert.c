@@ -83,7 +83,7 @@ int encoder_refuse(conf *s, const char *key, const char *only)
                      only);
 }
 
-static int finish(conf *s, model_config *c)
+static int bert_finish(conf *s, model_config *c)
 {
     encoder_head(s, c, ACT_TANH);
     return encoder_refuse(s, "position_embedding_type", "absolute");
@@ -100,5 +100,5 @@ const arch_def arch_bert = {
     .prefixes = NAMES("model.", "bert."),
     .ignored = ignored_encoder,
     .needs_pooler = true,
-    .finish = finish,
+    .finish = bert_finish,
 };

@@ -67,7 +67,7 @@ static int check_variant(conf *s)
     return lacks ? conf_fail(s, SHOAL_EUNSUPPORTED, "a DeBERTa %s is not supported", lacks) : 0;
 }
 
-static int finish(conf *s, model_config *c)
+static int deberta_finish(conf *s, model_config *c)
 {
     int64_t longest = -1;
     encoder_head(s, c, c->head.act);
@@ -94,5 +94,5 @@ const arch_def arch_deberta = {
     .prefixes = NAMES("model.", "deberta."),
     .ignored = NAMES("embeddings.position_ids", "embeddings.position_embeddings.weight", "lm_predictions.*",
                      "mask_predictions.*"),
-    .finish = finish,
+    .finish = deberta_finish,
 };

@@ -23,7 +23,7 @@ static const tensor_rule rules[] = {
     TENSOR("output.bias", "generator_lm_head.bias", WHEN_MASK, DIM_VOCAB),
     {0}};
 
-static int finish(conf *s, model_config *c)
+static int electra_finish(conf *s, model_config *c)
 {
     encoder_head(s, c, ACT_GELU_ERF);
     if (c->n_embd_in == c->n_embd) c->n_embd_in = 0;
@@ -40,7 +40,7 @@ const arch_def arch_electra = {
     .tensors = {rules, rules_bert_layer},
     .prefixes = NAMES("model.", "electra."),
     .ignored = NAMES("embeddings.position_ids", "discriminator_predictions.*"),
-    .finish = finish,
+    .finish = electra_finish,
 };
 
 /* ---- ALBERT ----------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@ static const conf_row rows[] = {
     CONF_END};
 
 /* Files have what logits are divided by. */
-static int finish(conf *s, model_config *c)
+static int granite_finish(conf *s, model_config *c)
 {
     double by = 1;
     int rc = conf_num(s, "logit_scale", "logits_scaling", 1e-6, 1e6, &by);
@@ -34,6 +34,6 @@ const arch_def arch_granite = {
     .ignored = ignored_rotary,
     .rope = true,
     .pairs = true,
-    .finish = finish,
+    .finish = granite_finish,
     .write = write_scale,
 };

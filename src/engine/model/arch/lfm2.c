@@ -85,7 +85,7 @@ static int adjust_width(conf *s, model_config *c)
     return 0;
 }
 
-static int finish(conf *s, model_config *c)
+static int lfm2_finish(conf *s, model_config *c)
 {
     int rc = c->n_layer > 1024 ? 0 : s->g ? 0 : adjust_width(s, c);
     if (rc != 0 || c->layers || c->n_layer > 1024) return rc;
@@ -115,6 +115,6 @@ const arch_def arch_lfm2 = {
     .tensors = {rules},
     .prefixes = NAMES("model."),
     .rope = true,
-    .finish = finish,
+    .finish = lfm2_finish,
     .write = write_heads,
 };

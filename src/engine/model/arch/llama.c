@@ -53,7 +53,7 @@ static const conf_row rows[] = {
     CONF_END};
 
 /* Absent is not null: Mistral's reference has v0.1's window where the file says nothing. */
-static int finish(conf *s, model_config *c)
+static int llama_finish(conf *s, model_config *c)
 {
     const char *type = "llama";
     int rc = conf_str(s, NULL, "model_type", &type);
@@ -76,5 +76,5 @@ const arch_def arch_llama = {
     .ignored = ignored_rotary,
     .rope = true,
     .pairs = true,
-    .finish = finish,
+    .finish = llama_finish,
 };

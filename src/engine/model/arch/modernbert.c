@@ -56,7 +56,7 @@ static int mark_layers(conf *s, model_config *c)
     return rc;
 }
 
-static int finish(conf *s, model_config *c)
+static int modernbert_finish(conf *s, model_config *c)
 {
     const char *pool = "cls";
     bool labelled = c->task == TASK_CLASSIFY || c->task == TASK_TAG;
@@ -89,6 +89,6 @@ const arch_def arch_modernbert = {
     .tensors = {rules},
     .prefixes = NAMES("model."),
     .rope = true,
-    .finish = finish,
+    .finish = modernbert_finish,
     .write = write_more,
 };

@@ -35,7 +35,7 @@ static const conf_row rows[] = {
     {"shoal.activation", "hidden_act", CONF_AT(ffn.act), CONF_ACT, 0, 0, 0},
     CONF_END};
 
-static int finish(conf *s, model_config *c)
+static int mpnet_finish(conf *s, model_config *c)
 {
     encoder_head(s, c, ACT_TANH);
     c->pos.buckets.max_distance = 128; /* the reference knows no other */
@@ -53,5 +53,5 @@ const arch_def arch_mpnet = {
     .tensors = {rules},
     .prefixes = NAMES("model.", "mpnet."),
     .ignored = ignored_encoder,
-    .finish = finish,
+    .finish = mpnet_finish,
 };

@@ -28,7 +28,7 @@ static const conf_row rows[] = {
     {"shoal.n_embd_in", "word_embed_proj_dim", CONF_AT(n_embd_in), CONF_SIZE, CONF_ODD, 1, 65536},
     CONF_END};
 
-static int finish(conf *s, model_config *c)
+static int opt_finish(conf *s, model_config *c)
 {
     bool removed = false, affine = true;
     int rc = conf_bool(s, NULL, "_remove_final_layer_norm", &removed);
@@ -50,5 +50,5 @@ const arch_def arch_opt = {
     .conf = {conf_sizes, conf_layer, conf_activation_row, rows},
     .tensors = {rules},
     .prefixes = NAMES("model.", "decoder."),
-    .finish = finish,
+    .finish = opt_finish,
 };

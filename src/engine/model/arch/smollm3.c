@@ -2,7 +2,7 @@
 #include "model/arch/decoder.h"
 
 /* "no_rope_layers" has a 1 where a layer does rotate. */
-static int finish(conf *s, model_config *c)
+static int smollm3_finish(conf *s, model_config *c)
 {
     const json_t *list = conf_json(s, "no_rope_layers");
     size_t every = 4;
@@ -33,5 +33,5 @@ const arch_def arch_smollm3 = {
     .ignored = ignored_rotary,
     .rope = true,
     .pairs = true,
-    .finish = finish,
+    .finish = smollm3_finish,
 };

@@ -13,7 +13,7 @@ static const conf_row rows[] = {{"use_parallel_residual", "use_parallel_residual
                                  CONF_CHOICE, 0, BRANCH_SERIAL, BRANCH_ONE_NORM},
                                 CONF_END};
 
-static int finish(conf *s, model_config *c)
+static int stablelm_finish(conf *s, model_config *c)
 {
     bool norms = conf_tensor(s, "blk.0.attn_q_norm.weight") != NULL;
     int rc = conf_bool(s, NULL, "qk_layernorm", &norms);
@@ -34,5 +34,5 @@ const arch_def arch_stablelm = {
     .prefixes = NAMES("model."),
     .ignored = ignored_rotary,
     .rope = true,
-    .finish = finish,
+    .finish = stablelm_finish,
 };

@@ -89,7 +89,7 @@ static int read_output_scale(conf *s, model_config *c)
     return rc;
 }
 
-static int finish(conf *s, model_config *c)
+static int t5_finish(conf *s, model_config *c)
 {
     int rc = s->g ? 0 : read_projection(s, c);
     if (rc == 0 && !s->g) rc = read_output_scale(s, c);
@@ -121,5 +121,5 @@ const arch_def arch_t5 = {
     .tensors = {rules},
     .ignored = NAMES("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
                      "dec.blk.#.cross_attn_rel_b.weight"),
-    .finish = finish,
+    .finish = t5_finish,
 };

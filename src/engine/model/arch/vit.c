@@ -35,7 +35,7 @@ static const conf_row rows[] = {
     {"shoal.activation", "hidden_act", CONF_AT(ffn.act), CONF_ACT, 0, 0, 0},
     CONF_END};
 
-static int finish(conf *s, model_config *c)
+static int vit_finish(conf *s, model_config *c)
 {
     if (c->image.patch > c->image.size || c->image.size % c->image.patch != 0)
         return conf_fail(s, SHOAL_EINVALID, "a picture of %zu cannot be cut into patches of %zu",
@@ -59,5 +59,5 @@ const arch_def arch_vit = {
     .tensors = {rules},
     .prefixes = NAMES("vit."),
     .ignored = NAMES("pooler.*", "embeddings.mask_token"),
-    .finish = finish,
+    .finish = vit_finish,
 };

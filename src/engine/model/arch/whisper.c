@@ -32,7 +32,7 @@ static const tensor_rule rules[] = {
            DIM_EMBD),
     {0}};
 
-static int finish(conf *s, model_config *c)
+static int whisper_finish(conf *s, model_config *c)
 {
     if (c->source.n_mel == 0) return conf_fail(s, SHOAL_EINVALID, "\"num_mel_bins\" is missing");
     return seq2seq_finish(s, c);
@@ -50,5 +50,5 @@ const arch_def arch_whisper = {
     .conf = {conf_seq2seq},
     .tensors = {rules},
     .prefixes = NAMES("model."),
-    .finish = finish,
+    .finish = whisper_finish,
 };

@@ -46,7 +46,7 @@ static bool can_pool(const arch_def *a)
     return can(a, TASK_EMBED) || can(a, TASK_GENERATE);
 }
 
-static bool ends_with(const char *s, const char *ending)
+static bool conf_head_ends_with(const char *s, const char *ending)
 {
     size_t n = strlen(s), k = strlen(ending);
     return n >= k && strcmp(s + n - k, ending) == 0;
@@ -55,7 +55,7 @@ static bool ends_with(const char *s, const char *ending)
 static bool task_of_class(const arch_def *a, const char *class, model_task *ret)
 {
     for (size_t i = 0; i < COUNT(heads); i++) {
-        if (!ends_with(class, heads[i].ending) || !can(a, heads[i].task)) continue;
+        if (!conf_head_ends_with(class, heads[i].ending) || !can(a, heads[i].task)) continue;
         *ret = heads[i].task;
         return true;
     }
@@ -66,7 +66,8 @@ static bool task_of_class(const arch_def *a, const char *class, model_task *ret)
  */
 static bool is_bare(const arch_def *a, const char *class)
 {
-    return !can(a, TASK_EMBED) && ends_with(class, "Model") && !ends_with(class, "EncoderModel");
+    return !can(a, TASK_EMBED) && conf_head_ends_with(class, "Model") &&
+           !conf_head_ends_with(class, "EncoderModel");
 }
 
 static int read_class(conf *s, model_config *c)

@@ -74,7 +74,7 @@ static int read_tied(conf *s, model_config *c)
     return 0;
 }
 
-static int read_all(conf *s, model_config *c)
+static int conf_read_read_all(conf *s, model_config *c)
 {
     const tensor *embd = conf_tensor(s, "token_embd.weight");
     if (embd) c->n_vocab = embd->dims[1];
@@ -105,7 +105,7 @@ int conf_read(conf *s, model_config *ret)
 {
     model_config c = s->def->base;
     c.arch = s->def;
-    int rc = read_all(s, &c);
+    int rc = conf_read_read_all(s, &c);
     if (rc != 0) return s->g ? rc : err_prefix(s->err, rc, "%s", s->what);
     rc = arch_check_config(&c, s->what, s->err);
     if (rc == 0) forget_plain_layers(&c);

@@ -17,7 +17,7 @@ static const struct {
     {"repetition_penalty", "general.sampling.penalty_repeat", "repetition_penalty"},
 };
 
-static bool find(conf *s, size_t i, double *ret)
+static bool conf_sampling_find(conf *s, size_t i, double *ret)
 {
     if (s->g) return conf_has(s, rows[i].key, NULL) && conf_num(s, rows[i].key, NULL, -1e30, 1e30, ret) == 0;
     const json_t *v = json_object_get(s->files->generation, rows[i].json);
@@ -28,7 +28,7 @@ static bool find(conf *s, size_t i, double *ret)
 
 /* What cannot be used is left out, and the model's notice says so: no model is refused for how it would like to be
  * asked, and no other value is put in that one's place. Other programs write -1 where top_k is off. */
-static void take(conf *s, model_config *c, const char *field, double v)
+static void conf_sampling_take(conf *s, model_config *c, const char *field, double v)
 {
     shoal_err why;
     if (strcmp(field, "top_k") == 0) v = v == -1 ? 0 : floor(v);
@@ -42,10 +42,10 @@ void conf_sampling_read(conf *s, model_config *c)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double v = 0;
-        if (find(s, i, &v)) take(s, c, rows[i].field, v);
+        if (conf_sampling_find(s, i, &v)) conf_sampling_take(s, c, rows[i].field, v);
     }
     if (!s->g && json_is_false(json_object_get(s->files->generation, "do_sample")))
-        take(s, c, "temperature", 0); /* the likeliest token, whatever else stands there */
+        conf_sampling_take(s, c, "temperature", 0); /* the likeliest token, whatever else stands there */
 }
 
 void conf_sampling_write(gguf_out *o, const model_config *c)

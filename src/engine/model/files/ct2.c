@@ -72,7 +72,7 @@ static int read_variable(ct2_reader *r, ct2_variable *v)
     return rc ? rc : read_values(r, v);
 }
 
-static int read_head(ct2_reader *r, ct2_file *f)
+static int ct2_read_head(ct2_reader *r, ct2_file *f)
 {
     uint32_t version = cur_u32(&r->c);
     if (r->c.failed) return malformed(r, "its head");
@@ -104,7 +104,7 @@ int ct2_parse(ct2_file *ret, arena *mem, const void *data, size_t len, const cha
     ct2_reader r = {.c = cur_over(data, len), .what = what, .mem = mem, .err = err};
     ct2_file f = {0};
     void *list = NULL;
-    int rc = read_head(&r, &f);
+    int rc = ct2_read_head(&r, &f);
     if (rc == 0) rc = read_count(&r, VARIABLE_BYTES_MIN, sizeof *f.v, &list, &f.n);
     f.v = list;
     for (size_t i = 0; rc == 0 && i < f.n; i++) rc = read_variable(&r, &f.v[i]);

@@ -216,7 +216,7 @@ static int place_tensor(const gguf *g, tensor *t, uint64_t offset, const uint8_t
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int gguf_by_name(const void *a, const void *b)
 {
     return strcmp((*(tensor *const *)a)->name, (*(tensor *const *)b)->name);
 }
@@ -234,7 +234,7 @@ static int check_distinct(const gguf *g, shoal_err *err)
     tensor **order = arena_alloc(g->mem, g->n_tensors * sizeof *order + 1);
     if (!order) return err_nomem(err);
     for (size_t i = 0; i < g->n_tensors; i++) order[i] = &g->tensors[i];
-    qsort(order, g->n_tensors, sizeof *order, by_name);
+    qsort(order, g->n_tensors, sizeof *order, gguf_by_name);
     for (size_t i = 1; i < g->n_tensors; i++)
         if (strcmp(order[i - 1]->name, order[i]->name) == 0)
             return err_set(err, SHOAL_EFORMAT, "%s: tensor %s appears twice", g->what, order[i]->name);

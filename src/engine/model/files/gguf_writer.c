@@ -137,7 +137,7 @@ void gguf_out_tensor(gguf_out *o, const char *name, dtype type, size_t n_dims, c
     o->next_offset += padded(o->sizes[o->n_tensors - 1]);
 }
 
-static int put(gguf_out *o, const void *data, size_t n, shoal_err *err)
+static int gguf_writer_put(gguf_out *o, const void *data, size_t n, shoal_err *err)
 {
     int rc = file_writer_write(o->w, data, n, err);
     if (rc == 0) sha256_add(o->hash, data, n);
@@ -148,7 +148,7 @@ static int pad(gguf_out *o, shoal_err *err)
 {
     static const char zeros[ALIGNMENT];
     uint64_t at = file_writer_offset(o->w);
-    return put(o, zeros, (size_t)(padded(at) - at), err);
+    return gguf_writer_put(o, zeros, (size_t)(padded(at) - at), err);
 }
 
 int gguf_out_open(gguf_out *o, const char *path, shoal_err *err)
@@ -162,9 +162,9 @@ int gguf_out_open(gguf_out *o, const char *path, shoal_err *err)
     int rc = 0;
     if (o->failed || !o->hash || o->kv.failed || o->infos.failed || head.failed) rc = err_nomem(err);
     if (rc == 0) rc = file_writer_open(&o->w, path, err);
-    if (rc == 0) rc = put(o, head.data, head.len, err);
-    if (rc == 0) rc = put(o, o->kv.data, o->kv.len, err);
-    if (rc == 0) rc = put(o, o->infos.data, o->infos.len, err);
+    if (rc == 0) rc = gguf_writer_put(o, head.data, head.len, err);
+    if (rc == 0) rc = gguf_writer_put(o, o->kv.data, o->kv.len, err);
+    if (rc == 0) rc = gguf_writer_put(o, o->infos.data, o->infos.len, err);
     if (rc == 0) rc = pad(o, err);
     buf_done(&head);
     return rc;
@@ -173,7 +173,7 @@ int gguf_out_open(gguf_out *o, const char *path, shoal_err *err)
 int gguf_out_data(gguf_out *o, const void *data, size_t n, shoal_err *err)
 {
     assert(o->at_tensor < o->n_tensors && o->at_bytes + n <= o->sizes[o->at_tensor]);
-    int rc = put(o, data, n, err);
+    int rc = gguf_writer_put(o, data, n, err);
     if (rc != 0) return rc;
     o->at_bytes += n;
     if (o->at_bytes < o->sizes[o->at_tensor]) return 0;

@@ -52,7 +52,7 @@ static void take_digest(cur *c, sha256_digest *ret)
 }
 
 /* n bytes, the last of them zero. */
-static void take_text(cur *c, char *ret, size_t n)
+static void packed_take_text(cur *c, char *ret, size_t n)
 {
     const uint8_t *p = cur_take(c, n);
     if (p && p[n - 1] == 0)
@@ -84,8 +84,8 @@ int packed_read_head(packed_head *ret, const void *data, size_t n, shoal_err *er
     for (size_t i = 0; i < 5; i++) *id[i] = cur_u64(&c);
     sha256_digest *digests[] = {&h.layout, &h.model, &h.index, &h.payload};
     for (size_t i = 0; i < 4; i++) take_digest(&c, digests[i]);
-    take_text(&c, h.name, sizeof h.name);
-    take_text(&c, h.type, sizeof h.type);
+    packed_take_text(&c, h.name, sizeof h.name);
+    packed_take_text(&c, h.type, sizeof h.type);
     take_digest(&c, &said);
     sha256_of(data, HEAD_AT, &is);
     if (version != VERSION) return damaged(err, "it is of another version of the format");
@@ -158,7 +158,7 @@ static int open_trusted(const char *path, struct stat *st, int *ret_fd, shoal_er
     return rc;
 }
 
-static int peek(int fd, packed_head *ret, shoal_err *err)
+static int peek_packed(int fd, packed_head *ret, shoal_err *err)
 {
     uint8_t head[PACKED_HEAD_BYTES];
     ssize_t n = pread(fd, head, sizeof head, 0);
@@ -170,7 +170,7 @@ int packed_peek(packed_head *ret, const char *path, shoal_err *err)
     struct stat st;
     int fd, rc = open_trusted(path, &st, &fd, err);
     if (rc) return rc;
-    rc = peek(fd, ret, err);
+    rc = peek_packed(fd, ret, err);
     close(fd);
     return rc;
 }
@@ -234,7 +234,7 @@ static int open_fd(packed *m, int fd, const struct stat *st, const packed_head *
                    shoal_err *err)
 {
     packed_head h;
-    int rc = peek(fd, &h, err);
+    int rc = peek_packed(fd, &h, err);
     if (rc == 0) rc = check_head(&h, want, st, err);
     if (rc == 0 && h.payload_bytes == 0) rc = damaged(err, "it holds nothing");
     if (rc == 0) rc = map_payload(m, fd, &h, err);
@@ -343,7 +343,7 @@ typedef struct sink {
     const atomic_bool *stop;
 } sink;
 
-static int put_bytes(sink *k, const uint8_t *p, size_t n, shoal_err *err)
+static int packed_put_bytes(sink *k, const uint8_t *p, size_t n, shoal_err *err)
 {
     for (size_t piece; n > 0; p += piece, n -= piece) {
         piece = n < PIECE_BYTES ? n : PIECE_BYTES;
@@ -361,10 +361,10 @@ static int put_payload(sink *k, const weights *s, shoal_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < weights_count(s); i++) {
         const weights_item *it = weights_at(s, i);
-        rc = put_bytes(k, it->codes, it->codes_bytes, err);
-        if (rc == 0) rc = put_bytes(k, zeros, -it->codes_bytes % 64, err);
-        if (rc == 0) rc = put_bytes(k, it->scales, it->scales_bytes, err);
-        if (rc == 0) rc = put_bytes(k, zeros, -it->scales_bytes % 64, err);
+        rc = packed_put_bytes(k, it->codes, it->codes_bytes, err);
+        if (rc == 0) rc = packed_put_bytes(k, zeros, -it->codes_bytes % 64, err);
+        if (rc == 0) rc = packed_put_bytes(k, it->scales, it->scales_bytes, err);
+        if (rc == 0) rc = packed_put_bytes(k, zeros, -it->scales_bytes % 64, err);
     }
     return rc;
 }
@@ -383,11 +383,11 @@ static int write_all(file_writer *w, const buf *head, const buf *index, const pa
 {
     static const uint8_t zeros[4096] = {0};
     sink k = {.file = w, .stop = stop};
-    int rc = put_bytes(&k, (const uint8_t *)head->data, head->len, err);
-    if (rc == 0) rc = put_bytes(&k, (const uint8_t *)index->data, index->len, err);
+    int rc = packed_put_bytes(&k, (const uint8_t *)head->data, head->len, err);
+    if (rc == 0) rc = packed_put_bytes(&k, (const uint8_t *)index->data, index->len, err);
     while (rc == 0 && file_writer_offset(w) < h->payload_at) {
         uint64_t left = h->payload_at - file_writer_offset(w);
-        rc = put_bytes(&k, zeros, left < sizeof zeros ? left : sizeof zeros, err);
+        rc = packed_put_bytes(&k, zeros, left < sizeof zeros ? left : sizeof zeros, err);
     }
     if (rc == 0) rc = put_payload(&k, s, err);
     return rc == 0 ? file_writer_commit(w, err) : rc;

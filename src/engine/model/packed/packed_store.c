@@ -135,7 +135,7 @@ static int by_use(const void *a, const void *b)
 }
 
 /* The images, those unused for longest first. False without memory. */
-static bool list(int fd, listing *ret)
+static bool list_packed_store(int fd, listing *ret)
 {
     *ret = (listing){.at = calloc(FILES_MAX, sizeof *ret->at)};
     int copy = dup(fd);
@@ -203,7 +203,7 @@ bool packed_store_recall(const packed_store *s, const packed_identity *id, sha25
     bool found = false;
     int fd = s->folder && packed_identity_known(id) ? packed_store_folder(s, false, NULL) : -1;
     if (fd < 0) return false;
-    if (list(fd, &l)) {
+    if (list_packed_store(fd, &l)) {
         for (size_t i = l.n; !found && i > 0; i--) found = recalls(s, l.at[i - 1].name, id, ret);
         free(l.at);
     }
@@ -233,14 +233,14 @@ static uint64_t room_on_disk(int fd)
     return (uint64_t)v.f_bavail * v.f_frsize / 10 * 9;
 }
 
-static int make_room(const packed_store *s, int fd, uint64_t need, shoal_err *err)
+static int packed_store_make_room(const packed_store *s, int fd, uint64_t need, shoal_err *err)
 {
     uint64_t most = s->max_bytes ? s->max_bytes : PACKED_STORE_MAX_BYTES;
     listing l;
     if (need > most)
         return err_set(err, SHOAL_ELIMIT, "an image of %llu MB is larger than the store's limit of %llu MB",
                        (unsigned long long)(need >> 20), (unsigned long long)(most >> 20));
-    if (!list(fd, &l)) return err_nomem(err);
+    if (!list_packed_store(fd, &l)) return err_nomem(err);
     for (size_t i = 0; i < l.n && l.bytes + need > most; i++)
         if (unlinkat(fd, l.at[i].name, 0) == 0) l.bytes -= l.at[i].bytes;
     free(l.at);
@@ -259,15 +259,15 @@ static bool written_meanwhile(const char *path, uint64_t seen)
     return stat(path, &st) == 0 && st.st_ino != seen;
 }
 
-static int keep(const packed_store *s, int fd, const packed_head *h, const weights *w, uint64_t seen,
-                const atomic_bool *stop, shoal_err *err)
+static int keep_packed_store(const packed_store *s, int fd, const packed_head *h, const weights *w,
+                             uint64_t seen, const atomic_bool *stop, shoal_err *err)
 {
     int rc = lock(fd, stop, err);
     if (rc) return rc;
     char *path = packed_store_path(s, h);
     if (!path) return err_nomem(err);
     if (!written_meanwhile(path, seen)) {
-        rc = make_room(s, fd, weights_bytes(w) + PAGES_HUGE, err);
+        rc = packed_store_make_room(s, fd, weights_bytes(w) + PAGES_HUGE, err);
         if (rc == 0) rc = packed_write(path, *h, w, stop, err);
     }
     free(path);
@@ -280,7 +280,7 @@ int packed_store_keep(const packed_store *s, const packed_head *h, const weights
     if (!s->folder || s->read_only || weights_bytes(w) < s->min_bytes) return 0;
     int fd = packed_store_folder(s, true, err);
     if (fd < 0) return err ? err->code : SHOAL_EIO;
-    int rc = keep(s, fd, h, w, seen, stop, err);
+    int rc = keep_packed_store(s, fd, h, w, seen, stop, err);
     close(fd); /* and the lock with it */
     return rc;
 }
@@ -293,7 +293,7 @@ uint64_t packed_store_seen(const char *path)
 
 /* ---- for people ----------------------------------------------------------------------------------- */
 
-static int describe(const packed_store *s, const entry *e, packed_listed *ret, shoal_err *err)
+static int packed_store_describe(const packed_store *s, const entry *e, packed_listed *ret, shoal_err *err)
 {
     *ret = (packed_listed){.bytes = e->bytes, .used_s = e->used};
     memcpy(ret->file, e->name, sizeof ret->file);
@@ -308,7 +308,8 @@ static int describe_all(const packed_store *s, const listing *l, packed_listed *
 {
     packed_listed *all = calloc(l->n + 1, sizeof *all);
     int rc = all ? 0 : err_nomem(err);
-    for (size_t i = 0; rc == 0 && i < l->n; i++) rc = describe(s, &l->at[l->n - 1 - i], &all[i], err);
+    for (size_t i = 0; rc == 0 && i < l->n; i++)
+        rc = packed_store_describe(s, &l->at[l->n - 1 - i], &all[i], err);
     if (rc == 0)
         *ret = all;
     else
@@ -323,7 +324,7 @@ int packed_store_list(const packed_store *s, packed_listed **ret, size_t *ret_n,
     *ret_n = 0;
     int rc = 0, fd = packed_store_folder(s, false, err);
     if (fd < 0) return err->code == SHOAL_ENOTFOUND ? 0 : err->code;
-    if (!list(fd, &l)) {
+    if (!list_packed_store(fd, &l)) {
         rc = err_nomem(err);
     } else {
         rc = describe_all(s, &l, ret, err);

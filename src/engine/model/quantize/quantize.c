@@ -210,7 +210,7 @@ static void read_rows(const plan *p, const job *j, size_t begin, size_t n)
 }
 
 /* Sums of squares gather in the class's rms fields until finish_report divides them. */
-static void measure(const plan *p, quantize_class *c, size_t n)
+static void quantize_measure(const plan *p, quantize_class *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double v = (double)p->values[i], e = fabs(v - (double)p->back[i]);
@@ -261,7 +261,7 @@ static int convert(plan *p, const job *j, size_t n)
     if (!all_finite(p->back, n))
         return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path,
                        j->name, dtype_name(j->type));
-    measure(p, j->class, n);
+    quantize_measure(p, j->class, n);
     return 0;
 }
 

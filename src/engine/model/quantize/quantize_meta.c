@@ -13,7 +13,7 @@
 #include "model/quantize/quantize_types.h"
 
 /* A folder's file; absent leaves *out empty. */
-static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
+static int quantize_meta_read_file(const model *m, const char *file, buf *out, shoal_err *err)
 {
     buf path = {0};
     int rc = buf_printf(&path, "%s/%s", m->path, file);
@@ -62,7 +62,7 @@ static int put_folder_tokenizer(gguf_out *o, const model *m, shoal_err *err)
     buf json = {0}, config_text = {0};
     json_t *config = NULL;
     int rc = tokenizer_folder_json(&json, m->path, err);
-    if (rc == 0) rc = read_file(m, "tokenizer_config.json", &config_text, err);
+    if (rc == 0) rc = quantize_meta_read_file(m, "tokenizer_config.json", &config_text, err);
     if (rc == 0 && config_text.len) rc = json_parse(&config, config_text.data, config_text.len, m->path, err);
     if (rc == 0 && json.len)
         rc = quantize_put_tokenizer(o, json.data, json.len, config, &m->config, m->path, err);

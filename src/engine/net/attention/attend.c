@@ -61,7 +61,7 @@ static void norm_heads(const attend *a, const vec_kernels *v, const norm *n, flo
 }
 
 /* The query heads of key head `kvh` and the key itself, as attention wants them. */
-static void prepare(const attend *a, const vec_kernels *v, float *q, float *k, size_t kvh, size_t pos)
+static void prepare_attend(const attend *a, const vec_kernels *v, float *q, float *k, size_t kvh, size_t pos)
 {
     size_t group = a->n_head / a->n_head_kv, hd = a->head_dim;
     if (a->qk == QK_NORM_HEAD || a->qk == QK_NORM_EACH) {
@@ -81,7 +81,7 @@ void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t po
     float *k = row + a->n_head * hd;
     if (a->qk == QK_NORM_NONE && !a->rope) return;
     if (a->qk == QK_NORM_WIDTH) norm_width(a, v, row);
-    for (size_t h = 0; h < a->n_head_kv; h++) prepare(a, v, row + h * group * hd, k + h * hd, h, pos);
+    for (size_t h = 0; h < a->n_head_kv; h++) prepare_attend(a, v, row + h * group * hd, k + h * hd, h, pos);
 }
 
 /* All members: what needs a whole row stands in front of the split by heads. */
@@ -138,7 +138,7 @@ static void store_token(const attend *a, const attend_step *s, const vec_kernels
     size_t pos = s->place[t].position, hd = a->head_dim, group = a->n_head / a->n_head_kv;
     float *row = rows_at(qkv, t);
     float *q = row + kvh * group * hd, *k = row + (a->n_head + kvh) * hd;
-    prepare(a, v, q, k, kvh, pos);
+    prepare_attend(a, v, q, k, kvh, pos);
     size_t page = pos / KV_PAGE_TOKENS, at = pos % KV_PAGE_TOKENS;
     void *keys = kv_k(s->cache, seq, a->slot, kvh, page), *values = kv_v(s->cache, seq, a->slot, kvh, page);
     if (s->cache->shape.type == DT_Q8_0)

@@ -363,7 +363,8 @@ static void run_chunk(job *j, size_t chunk, part ret)
 }
 
 /* all = all and what comes behind it; away[n_rows] is work space */
-static void join(const vec_kernels *v, part all, part more, size_t n_rows, size_t hd, float *away)
+static void join_attend_block(const vec_kernels *v, part all, part more, size_t n_rows, size_t hd,
+                              float *away)
 {
     for (size_t r = 0; r < n_rows; r++)
         away[r] = all.total[r] == 0 || more.total[r] == 0 ? 0 : -fabsf(all.most[r] - more.most[r]);
@@ -388,7 +389,8 @@ static void join(const vec_kernels *v, part all, part more, size_t n_rows, size_
     }
 }
 
-static void leave(const attend *a, const attend_block *b, size_t kvh, const float *out, rows *att)
+static void attend_block_leave(const attend *a, const attend_block *b, size_t kvh, const float *out,
+                               rows *att)
 {
     size_t width = group_of(a) * a->head_dim;
     for (size_t i = 0; i < b->n; i++)
@@ -403,9 +405,9 @@ void attend_block_whole(const attend *a, const attend_step *s, const vec_kernels
     run_chunk(&j, chunk, j.w.all);
     while (--n > 0) {
         run_chunk(&j, ++chunk, j.w.more);
-        join(v, j.w.all, j.w.more, j.n_rows, j.hd, j.w.away);
+        join_attend_block(v, j.w.all, j.w.more, j.n_rows, j.hd, j.w.away);
     }
-    leave(a, b, kvh, j.w.all.out, att);
+    attend_block_leave(a, b, kvh, j.w.all.out, att);
 }
 
 void attend_block_chunk(const attend *a, const attend_step *s, const vec_kernels *v, const attend_block *b,
@@ -422,6 +424,6 @@ void attend_block_join(const attend *a, const vec_kernels *v, const attend_block
     work w = lay_out(space, most_rows(group_of(a)), hd);
     part all = part_at(parts, n_rows, hd);
     for (size_t i = 1; i < n_parts; i++)
-        join(v, all, part_at(parts + i * floats, n_rows, hd), n_rows, hd, w.away);
-    leave(a, b, kvh, all.out, att);
+        join_attend_block(v, all, part_at(parts + i * floats, n_rows, hd), n_rows, hd, w.away);
+    attend_block_leave(a, b, kvh, all.out, att);
 }

@@ -232,7 +232,7 @@ static uint32_t closest(const kv *c, uint64_t parent, const int32_t *ids, size_t
 }
 
 /* ids[n]: with fewer than all it is found by its beginning alone. */
-static void enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids, size_t n)
+static void kv_enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids, size_t n)
 {
     struct kv_page *p = &c->pages[page];
     p->uid = ++c->last_uid;
@@ -255,7 +255,7 @@ static void leave_bucket(kv *c, uint32_t page)
     *at = p->next_in_bucket;
 }
 
-static void forget(kv *c, uint32_t page)
+static void forget_kv(kv *c, uint32_t page)
 {
     struct kv_page *p = &c->pages[page];
     if (p->n_ids == KV_PAGE_TOKENS) leave_bucket(c, page);
@@ -342,7 +342,7 @@ static uint32_t page_take(kv *c)
         page = c->line[c->line[KV_LOOSE].n > 0 ? KV_LOOSE : KV_KEPT].head;
         assert(page != NONE);
         line_remove(c, page);
-        forget(c, page);
+        forget_kv(c, page);
     }
     c->pages[page].kept = false;
     page_ref(c, page);
@@ -464,7 +464,7 @@ static void go_on_in(kv *c, kv_seq *s, uint32_t page)
 {
     page_ref(c, page);
     if (c->states.n > 0) go_to(c, s, c->pages[page].state);
-    forget(c, page);
+    forget_kv(c, page);
     c->pages[page].kept = false;
     s->pages[s->n_pages++] = page;
     s->n_tokens += c->pages[page].n_ids;
@@ -534,7 +534,7 @@ static void register_page(kv *c, kv_seq *s, size_t at, const int32_t *ids)
 {
     uint32_t known = lookup(c, s->chain, ids);
     if (known == NONE) {
-        enter(c, s->pages[at], s->chain, ids, KV_PAGE_TOKENS);
+        kv_enter(c, s->pages[at], s->chain, ids, KV_PAGE_TOKENS);
     } else {
         page_ref(c, known);
         page_unref(c, s->pages[at]);
@@ -591,7 +591,7 @@ static void rest(kv *c, const kv_seq *s)
     const int32_t *ids = c->pages[page].ids;
     closest(c, s->chain, ids, n, &same);
     if (same == n) return;
-    enter(c, page, s->chain, ids, n);
+    kv_enter(c, page, s->chain, ids, n);
     keep_snapshot(c, page, s->state);
 }
 
@@ -617,7 +617,7 @@ void kv_forget(kv *c)
         while (c->line[i].head != NONE) {
             uint32_t page = c->line[i].head;
             line_remove(c, page);
-            forget(c, page);
+            forget_kv(c, page);
             page_put_free(c, page);
         }
     }

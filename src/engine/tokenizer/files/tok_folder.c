@@ -120,7 +120,7 @@ static const char *const kinds[][2] = {
     {"marian", "marian"},
 };
 
-static const char *kind_of(const char *name)
+static const char *tok_folder_kind_of(const char *name)
 {
     size_t best = 0;
     const char *kind = "";
@@ -152,8 +152,8 @@ int tok_folder_open(tok_folder *f, const char *dir, shoal_err *err)
     if (rc == 0) rc = parse_optional(f, "special_tokens_map.json", &f->special);
     if (rc == 0) rc = parse_optional(f, "added_tokens.json", &f->added);
     if (rc == 0) rc = parse_optional(f, "config.json", &f->model);
-    f->kind = kind_of(json_string_value(json_object_get(f->config, "tokenizer_class")));
-    if (!*f->kind) f->kind = kind_of(json_string_value(json_object_get(f->model, "model_type")));
+    f->kind = tok_folder_kind_of(json_string_value(json_object_get(f->config, "tokenizer_class")));
+    if (!*f->kind) f->kind = tok_folder_kind_of(json_string_value(json_object_get(f->model, "model_type")));
     return rc;
 }
 
@@ -174,7 +174,8 @@ typedef struct adder {
 } adder;
 
 /* How a role's token is taken is in its object, where it has one: {"content", "lstrip", ...}. */
-static int add(adder *a, const char *text, json_int_t id, const json_t *how, bool special, bool lstrip)
+static int tok_folder_add(adder *a, const char *text, json_int_t id, const json_t *how, bool special,
+                          bool lstrip)
 {
     if (!text || !*text || json_object_get(a->seen, text)) return 0;
     if (json_object_set_new(a->seen, text, json_true())) return SHOAL_ENOMEM;
@@ -196,7 +197,7 @@ static int add_roles(const tok_folder *f, adder *a, const char *const roles[][2]
         const json_t *how = json_object_get(f->config, roles[i][0]);
         if (!json_is_object(how)) how = json_object_get(f->special, roles[i][0]);
         bool strips = roles[i][1] && !strcmp(roles[i][1], "<mask>"); /* RoBERTa's takes the space before it */
-        rc = add(a, tok_folder_token(f, roles[i][0], roles[i][1]), -1, how, true, strips);
+        rc = tok_folder_add(a, tok_folder_token(f, roles[i][0], roles[i][1]), -1, how, true, strips);
     }
     return rc;
 }
@@ -217,7 +218,7 @@ static int add_listed(const tok_folder *f, adder *a)
                            "%s/tokenizer_config.json: added_tokens_decoder[\"%.40s\"]: "
                            "an id and an object with \"content\" are expected",
                            f->dir, key);
-        rc = add(a, text, id, v, tok_json_bool(v, "special", false), false);
+        rc = tok_folder_add(a, text, id, v, tok_json_bool(v, "special", false), false);
         if (rc) return err_nomem(f->err);
     }
     json_object_foreach(f->added, key, v)
@@ -230,7 +231,7 @@ static int add_listed(const tok_folder *f, adder *a)
         size_t n = strlen(key);
         bool special =
             n > 2 && ((key[0] == '<' && key[n - 1] == '>') || (key[0] == '[' && key[n - 1] == ']'));
-        rc = add(a, key, id, NULL, special, false);
+        rc = tok_folder_add(a, key, id, NULL, special, false);
         if (rc) return err_nomem(f->err);
     }
     return 0;
@@ -300,7 +301,7 @@ static int check_kind(const tok_folder *f)
                    f->dir, class && !generic ? class : type);
 }
 
-static int load(const tok_folder *f, tokenizer *t)
+static int tok_folder_load(const tok_folder *f, tokenizer *t)
 {
     const char *spm = spm_file(f);
     int rc = check_kind(f);
@@ -369,7 +370,7 @@ int tokenizer_from_folder(tokenizer **ret, const char *dir, shoal_err *err)
         return rc;
     }
     if (rc == 0 && !(t = tok_new())) rc = err_nomem(err);
-    if (rc == 0) rc = load(&f, t);
+    if (rc == 0) rc = tok_folder_load(&f, t);
     if (rc == 0) {
         t->bos = role_id(&f, t, "bos_token", t->bos);
         t->eos = role_id(&f, t, "eos_token", t->eos);

@@ -10,12 +10,12 @@
 enum { T5_EXTRA = 100, SPARE = T5_EXTRA + 8 };
 
 /* A piece that the .model has not, or only at another place. */
-static void put(spm_vocab *v, const char *text, spm_type type)
+static void tok_folder_spm_put(spm_vocab *v, const char *text, spm_type type)
 {
     v->pieces[v->n++] = (spm_piece){text, strlen(text), 0, type};
 }
 
-static int32_t find(const spm_vocab *v, const char *text)
+static int32_t tok_folder_spm_find(const spm_vocab *v, const char *text)
 {
     size_t len = text ? strlen(text) : 0;
     for (size_t i = 0; text && i < v->n; i++)
@@ -27,10 +27,10 @@ static int32_t find(const spm_vocab *v, const char *text)
 static int32_t control(const tok_folder *f, spm_vocab *v, const char *role, const char *def)
 {
     const char *text = tok_folder_token(f, role, def);
-    int32_t id = find(v, text);
+    int32_t id = tok_folder_spm_find(v, text);
     if (id < 0) {
         id = (int32_t)v->n;
-        put(v, text, SPM_CONTROL);
+        tok_folder_spm_put(v, text, SPM_CONTROL);
     }
     if (v->pieces[id].type != SPM_UNKNOWN) v->pieces[id].type = SPM_CONTROL;
     return id;
@@ -57,11 +57,11 @@ static int t5_extra(const tok_folder *f, spm_vocab *v)
     if (json_is_integer(o)) n = json_integer_value(o);
     if (n < 0 || n > T5_EXTRA)
         return err_set(f->err, SHOAL_EUNSUPPORTED, "%s: extra_ids must be 0 to %d", f->dir, T5_EXTRA);
-    if (find(v, "<extra_id_0>") >= 0) return 0;
+    if (tok_folder_spm_find(v, "<extra_id_0>") >= 0) return 0;
     while (n-- > 0) {
         char *text = arena_printf(f->mem, "<extra_id_%d>", (int)n);
         if (!text) return err_nomem(f->err);
-        put(v, text, SPM_CONTROL);
+        tok_folder_spm_put(v, text, SPM_CONTROL);
     }
     return 0;
 }

@@ -234,7 +234,7 @@ static int load_rwkv(tokenizer *t, shoal_err *err)
     return tok_wrap_templates(t, -1, -1, -1, 1, err);
 }
 
-static int load(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
+static int tok_gguf_load(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
     const char *model = m->model ? m->model : "";
     bool llama = !strcmp(model, "llama");
@@ -263,7 +263,7 @@ int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *m, const char *wh
 {
     tokenizer *t = tok_new();
     if (!t) return err_nomem(err);
-    int rc = load(t, m, what, err);
+    int rc = tok_gguf_load(t, m, what, err);
     if (rc == 0) {
         t->begins_chats = begins_chats(t);
         tok_seg_find_bytes(&t->seg);

@@ -13,7 +13,7 @@ typedef struct loader {
     shoal_err *err;
 } loader;
 
-static int put(loader *l, int64_t id, const char *s, size_t len, const char *path)
+static int tok_json_put(loader *l, int64_t id, const char *s, size_t len, const char *path)
 {
     int rc = id < 0 || id > TOK_MAX_ID ? SHOAL_ELIMIT : tok_vocab_put(&l->t->voc, (int32_t)id, s, len);
     if (rc == SHOAL_ENOMEM) return err_nomem(l->err);
@@ -40,7 +40,7 @@ static int load_vocab(loader *l, const json_t *model)
         if (tok_vocab_text(&l->t->voc, (int32_t)(json_integer_value(v) & INT32_MAX), &n))
             return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: its id %lld is taken", l->what,
                            key, (long long)json_integer_value(v));
-        int rc = put(l, json_integer_value(v), key, strlen(key), "model.vocab");
+        int rc = tok_json_put(l, json_integer_value(v), key, strlen(key), "model.vocab");
         if (rc) return rc;
     }
     return 0;
@@ -176,7 +176,8 @@ static int load_unigram(loader *l, const json_t *model)
         if (!json_is_string(text) || !json_is_number(score))
             return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[%zu]: [\"piece\", score] is expected",
                            l->what, i);
-        int rc = put(l, (int64_t)i, json_string_value(text), json_string_length(text), "model.vocab");
+        int rc =
+            tok_json_put(l, (int64_t)i, json_string_value(text), json_string_length(text), "model.vocab");
         if (rc) return rc;
         g->scores[i] = json_number_value(score);
         if (g->scores[i] < lowest) lowest = g->scores[i];
@@ -226,7 +227,7 @@ int tok_json_add_token(tokenizer *t, const json_t *o, size_t i, const char *what
     const char *s = json_string_value(text);
     size_t len = json_string_length(text);
     bool foreign = tok_vocab_find(&t->voc, s, len) < 0;
-    int rc = put(l, json_integer_value(id), s, len, "added_tokens");
+    int rc = tok_json_put(l, json_integer_value(id), s, len, "added_tokens");
     if (rc) return rc;
     t->added[t->n_added++] = (added_token){
         .text = arena_strndup(t->mem, s, len),
@@ -280,7 +281,7 @@ static int load_config(loader *l, const char *json, size_t len)
     return 0;
 }
 
-static int load(loader *l, const json_t *root)
+static int tok_json_load(loader *l, const json_t *root)
 {
     tokenizer *t = l->t;
     if (!json_is_object(root)) return err_set(l->err, SHOAL_EFORMAT, "%s: must be an object", l->what);
@@ -304,7 +305,7 @@ static int load(loader *l, const json_t *root)
 
 int tok_json_build(tokenizer *t, const json_t *root, const char *what, shoal_err *err)
 {
-    return load(&(loader){.t = t, .what = what, .err = err}, root);
+    return tok_json_load(&(loader){.t = t, .what = what, .err = err}, root);
 }
 
 int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json,
@@ -314,7 +315,7 @@ int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const cha
     json_t *root = NULL;
     if (!l.t) return err_nomem(err);
     int rc = json_parse(&root, json, len, what, err);
-    if (rc == 0) rc = load(&l, root);
+    if (rc == 0) rc = tok_json_load(&l, root);
     if (rc == 0 && config_json) rc = load_config(&l, config_json, config_len);
     if (rc == 0) rc = tok_seal(l.t, err);
     json_decref(root);

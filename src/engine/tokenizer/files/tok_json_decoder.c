@@ -15,7 +15,8 @@ dec_step *tok_add_dec(tokenizer *t, dec_step_kind kind)
     return s;
 }
 
-static int add(tokenizer *t, dec_step_kind kind, dec_step **ret, const char *what, shoal_err *err)
+static int tok_json_decoder_add(tokenizer *t, dec_step_kind kind, dec_step **ret, const char *what,
+                                shoal_err *err)
 {
     if (t->dec.kind != DEC_BYTES)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: a decoder after one that joins words is not supported",
@@ -27,7 +28,7 @@ static int add(tokenizer *t, dec_step_kind kind, dec_step **ret, const char *wha
 static int replace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     dec_step *s;
-    int rc = add(t, DSTEP_REPLACE, &s, what, err);
+    int rc = tok_json_decoder_add(t, DSTEP_REPLACE, &s, what, err);
     if (rc == 0) rc = tok_json_pattern(t, o, &s->re, &s->from, &s->from_len, what, err);
     if (rc == 0) rc = tok_json_text(t, o, "content", "", &s->to, &s->to_len, what, err);
     if (rc == 0 && t->dec.fused)
@@ -56,7 +57,7 @@ static int strip(tokenizer *t, const json_t *o, const char *what, shoal_err *err
     if (!c || !*c) return err_set(err, SHOAL_EFORMAT, "%s.content: one character is expected", what);
     if (t->dec.fused) return strip_whole(t, c, (size_t)start, (size_t)stop, what, err);
     dec_step *s;
-    rc = add(t, DSTEP_STRIP, &s, what, err);
+    rc = tok_json_decoder_add(t, DSTEP_STRIP, &s, what, err);
     if (rc) return rc;
     s->start = (size_t)start;
     s->stop = (size_t)stop;
@@ -107,8 +108,8 @@ int tok_json_decoder(tokenizer *t, const json_t *o, const char *what, shoal_err 
     if (!strcmp(type, "CTC")) return ctc(t, o, what, err);
     if (!strcmp(type, "WordPiece")) return place(t, o, DEC_WORDPIECE, "prefix", "##", what, err);
     if (!strcmp(type, "BPEDecoder")) return place(t, o, DEC_BPE, "suffix", "</w>", what, err);
-    if (!strcmp(type, "ByteLevel")) return add(t, DSTEP_BYTE_LEVEL, &s, what, err);
-    if (!strcmp(type, "ByteFallback")) return add(t, DSTEP_BYTE_FALLBACK, &s, what, err);
+    if (!strcmp(type, "ByteLevel")) return tok_json_decoder_add(t, DSTEP_BYTE_LEVEL, &s, what, err);
+    if (!strcmp(type, "ByteFallback")) return tok_json_decoder_add(t, DSTEP_BYTE_FALLBACK, &s, what, err);
     if (strcmp(type, "Fuse"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: decoder \"%s\" is not supported", what, type);
     t->dec.fused = true;

@@ -152,7 +152,7 @@ static int byte_level(tokenizer *t, const json_t *o, const char *what, shoal_err
     return regex ? tok_regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err) : 0;
 }
 
-static int split(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+static int tok_json_steps_split(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     pre_step *s = add_pre(t, PRE_LITERAL, err);
     if (!s) return SHOAL_ENOMEM;
@@ -224,7 +224,7 @@ int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err
     if (rc) return rc;
     if (!strcmp(type, "Sequence")) return tok_json_each(t, o, "pretokenizers", tok_json_pre, what, err);
     if (!strcmp(type, "ByteLevel")) return byte_level(t, o, what, err);
-    if (!strcmp(type, "Split")) return split(t, o, what, err);
+    if (!strcmp(type, "Split")) return tok_json_steps_split(t, o, what, err);
     if (!strcmp(type, "Whitespace")) return whitespace(t, what, err);
     if (!strcmp(type, "WhitespaceSplit")) return add_class(t, tok_cp_is_space, SPLIT_REMOVED, err);
     if (!strcmp(type, "CharDelimiterSplit")) return delimiter(t, o, what, err);

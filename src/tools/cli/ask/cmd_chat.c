@@ -74,14 +74,14 @@ static int chat(chat_session *s, const char *name, shoal_err *err)
     return rc;
 }
 
-static int finish(chat_session *s, int rc, const shoal_err *err)
+static int cmd_chat_finish(chat_session *s, int rc, const shoal_err *err)
 {
     if (ferror(stdout)) return cli_flush(CLI_OK);
     if (rc != 0) return cli_fail(&cmd_chat, err);
     return s->unheard ? CLI_FAILED : CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int cmd_chat_run(int argc, char **argv)
 {
     chat_options o = {.sampling = CLI_SAMPLING_UNSAID(256), .key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
@@ -110,10 +110,10 @@ static int run(int argc, char **argv)
     s->settings.sampling = o.sampling;
     s->terminal = !o.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     s->colour = s->terminal && tty_style_shows(STDERR_FILENO);
-    rc = finish(s, chat(s, a.n ? a.v[0] : NULL, &err), &err);
+    rc = cmd_chat_finish(s, chat(s, a.n ? a.v[0] : NULL, &err), &err);
     chat_session_close(s);
     free(s);
     return rc;
 }
 
-const cli_command cmd_chat = {"chat", "talk with a model, line by line", "[MODEL]", run, false};
+const cli_command cmd_chat = {"chat", "talk with a model, line by line", "[MODEL]", cmd_chat_run, false};

@@ -12,7 +12,7 @@ typedef struct asked {
     long long top;
 } asked;
 
-static int check(task_input *in, shoal_err *err)
+static int cmd_classify_check(task_input *in, shoal_err *err)
 {
     const asked *o = in->own;
     if ((in->args->n == 1) == (o->picture != NULL) && !(o->picture && o->pair)) return 0;
@@ -28,7 +28,7 @@ static int classify_file(shoal_model *m, const char *path, shoal_classification 
     return rc;
 }
 
-static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
+static int cmd_classify_ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const asked *o = in->own;
     shoal_classification c = {0};
@@ -48,7 +48,7 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_classify_run(int argc, char **argv)
 {
     asked o = {.top = 5};
     const cli_option options[] = {
@@ -62,10 +62,10 @@ static int run(int argc, char **argv)
                       .options = options,
                       .min = 1,
                       .own = &o,
-                      .check = check,
-                      .ask = ask};
+                      .check = cmd_classify_check,
+                      .ask = cmd_classify_ask};
     return task_run(&t, argc, argv);
 }
 
 const cli_command cmd_classify = {"classify", "say which label fits a text or a picture",
-                                  "MODEL TEXT|-|--image FILE", run, false};
+                                  "MODEL TEXT|-|--image FILE", cmd_classify_run, false};

@@ -234,7 +234,7 @@ static const cli_verb VERBS[] = {
     {"ask", "COLLECTION QUESTION", "answer with a sentence of a document", 2, 2},
     CLI_VERB_END};
 
-static int check(const given *g, const cli_args *a, shoal_err *err)
+static int cmd_docs_check(const given *g, const cli_args *a, shoal_err *err)
 {
     plain_type t;
     if (a->n > 0 && !name_is_fine(a->v[0], strlen(a->v[0])))
@@ -250,7 +250,7 @@ static int run_verb(given *g, const cli_verb *verb, const cli_args *a)
 {
     shoal_err err = {0};
     docs_place at;
-    int rc = check(g, a, &err);
+    int rc = cmd_docs_check(g, a, &err);
     if (rc == 0) rc = docs_place_open(&at, g->server, g->key, &err);
     if (rc != 0) return cli_fail(&cmd_docs, &err);
     char **v = a->v;
@@ -269,7 +269,7 @@ static int run_verb(given *g, const cli_verb *verb, const cli_args *a)
     return rc == 0 ? CLI_OK : cli_fail(&cmd_docs, &err);
 }
 
-static int run(int argc, char **argv)
+static int cmd_docs_run(int argc, char **argv)
 {
     given g = {.key = getenv("SHOAL_API_KEY"), .mode = "hybrid"};
     const cli_option options[] = {
@@ -303,4 +303,4 @@ static int run(int argc, char **argv)
 const cli_command cmd_docs = {"docs", "add documents to a collection, and search in it",
                               "add COLLECTION PATH... | list [COLLECTION] | remove COLLECTION [SOURCE...] | "
                               "search COLLECTION TEXT | ask COLLECTION QUESTION",
-                              run, false};
+                              cmd_docs_run, false};

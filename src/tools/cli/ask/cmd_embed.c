@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/ask/task_run.h"
 
-static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
+static int cmd_embed_ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     shoal_embedding e = {0};
     int rc = shoal_embed(m, in->text, &e, err);
@@ -13,9 +13,9 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_embed_run(int argc, char **argv)
 {
-    return task_run(&(task_command){.cmd = &cmd_embed, .task = "embed", .ask = ask}, argc, argv);
+    return task_run(&(task_command){.cmd = &cmd_embed, .task = "embed", .ask = cmd_embed_ask}, argc, argv);
 }
 
-const cli_command cmd_embed = {"embed", "turn a text into a vector", "MODEL TEXT|-", run, false};
+const cli_command cmd_embed = {"embed", "turn a text into a vector", "MODEL TEXT|-", cmd_embed_run, false};

@@ -14,7 +14,7 @@ static void put_guess(buf *out, const shoal_guess *g)
     buf_putc(out, '}');
 }
 
-static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
+static int cmd_fill_mask_ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const long long *top = in->own;
     shoal_filling f = {0};
@@ -33,14 +33,17 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_fill_mask_run(int argc, char **argv)
 {
     long long top = 0;
     const cli_option options[] = {CLI_INT('k', "top", "N", 1, 1000, "words for each gap [5]", &top), CLI_END};
-    task_command t = {
-        .cmd = &cmd_fill_mask, .task = "fill-mask", .options = options, .own = &top, .ask = ask};
+    task_command t = {.cmd = &cmd_fill_mask,
+                      .task = "fill-mask",
+                      .options = options,
+                      .own = &top,
+                      .ask = cmd_fill_mask_ask};
     return task_run(&t, argc, argv);
 }
 
 const cli_command cmd_fill_mask = {"fill-mask", "say which words fit into the gaps of a text", "MODEL TEXT|-",
-                                   run, false};
+                                   cmd_fill_mask_run, false};

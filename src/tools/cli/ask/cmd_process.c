@@ -70,7 +70,7 @@ static void show_stage(void *user, const json_t *entry)
     fflush(stdout);
 }
 
-static int ask(const http_where *where, cli_process_ask *ask, bool json, shoal_err *err)
+static int cmd_process_ask(const http_where *where, cli_process_ask *ask, bool json, shoal_err *err)
 {
     shown s = {0};
     buf reply = {0};
@@ -107,7 +107,7 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
         with->text = line;
         if (!json && !person) printf("%s> %s\n", n ? "\n" : "", line);
         n++;
-        rc = ask(where, with, json, err);
+        rc = cmd_process_ask(where, with, json, err);
         fflush(stdout);
         if (rc == 0 || rc == SHOAL_ENOMEM || strncmp(err->message, "no Shoal", 8) == 0) continue;
         cli_say("shoal process: %s\n", err->message);
@@ -121,19 +121,22 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
     return rc;
 }
 
-static int answer(const given *g, cli_process_ask *with, bool json, size_t *ret_failed, shoal_err *err)
+static int cmd_process_answer(const given *g, cli_process_ask *with, bool json, size_t *ret_failed,
+                              shoal_err *err)
 {
     buf read[5] = {{0}};
     http_where where;
     bool lines = !g->text && !g->audio && !g->image && !g->csv;
     int rc = cli_process_where(&where, g->server, err);
     if (rc == 0) rc = take_all(g, with, read, err);
-    if (rc == 0) rc = lines ? ask_lines(&where, with, json, ret_failed, err) : ask(&where, with, json, err);
+    if (rc == 0)
+        rc =
+            lines ? ask_lines(&where, with, json, ret_failed, err) : cmd_process_ask(&where, with, json, err);
     for (size_t i = 0; i < 5; i++) buf_done(&read[i]);
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_process_run(int argc, char **argv)
 {
     given g = {0};
     bool json = false;
@@ -157,9 +160,9 @@ static int run(int argc, char **argv)
     shoal_err err = {0};
     size_t n_failed = 0;
     g.text = a.n ? a.v[0] : NULL;
-    rc = answer(&g, &with, json, &n_failed, &err);
+    rc = cmd_process_answer(&g, &with, json, &n_failed, &err);
     return rc ? cli_fail(&cmd_process, &err) : cli_flush(n_failed ? CLI_FAILED : CLI_OK);
 }
 
-const cli_command cmd_process = {"process", "send a request to a running cluster's pipeline", "[TEXT]", run,
-                                 false};
+const cli_command cmd_process = {"process", "send a request to a running cluster's pipeline", "[TEXT]",
+                                 cmd_process_run, false};

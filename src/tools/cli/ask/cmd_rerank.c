@@ -27,7 +27,7 @@ static int read_documents(const char **docs, size_t *n, buf *text, char **argv, 
     return rc == 0 && *n == 0 ? err_set(err, SHOAL_EINVALID, "there are no documents to rank") : rc;
 }
 
-static void put_json(buf *out, const ranked *r, const char *const *docs, size_t n)
+static void cmd_rerank_put_json(buf *out, const ranked *r, const char *const *docs, size_t n)
 {
     buf_puts(out, "{\"results\":[");
     for (size_t i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ static void put_json(buf *out, const ranked *r, const char *const *docs, size_t 
     buf_puts(out, "]}");
 }
 
-static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
+static int cmd_rerank_ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const long long *top = in->own;
     const cli_args *a = in->args;
@@ -54,7 +54,7 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     if (rc == 0) rc = shoal_rerank(m, in->text, docs, n, scores, err);
     for (size_t i = 0; i < n && rc == 0; i++) order[i] = (ranked){i, (double)scores[i]};
     if (rc == 0) rank_sort(order, n);
-    if (rc == 0) put_json(out, order, docs, *top && (size_t)*top < n ? (size_t)*top : n);
+    if (rc == 0) cmd_rerank_put_json(out, order, docs, *top && (size_t)*top < n ? (size_t)*top : n);
     free(docs);
     free(scores);
     free(order);
@@ -62,7 +62,7 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_rerank_run(int argc, char **argv)
 {
     long long top = 0;
     const cli_option options[] = {CLI_INT('k', "top", "N", 1, DOCUMENTS_MAX, "documents to show [all]", &top),
@@ -74,9 +74,9 @@ static int run(int argc, char **argv)
                       .max = 2 + DOCUMENTS_MAX,
                       .literal = true,
                       .own = &top,
-                      .ask = ask};
+                      .ask = cmd_rerank_ask};
     return task_run(&t, argc, argv);
 }
 
 const cli_command cmd_rerank = {"rerank", "order documents by how well they answer a query",
-                                "MODEL QUERY DOC...|-", run, false};
+                                "MODEL QUERY DOC...|-", cmd_rerank_run, false};

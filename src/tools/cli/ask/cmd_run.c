@@ -14,7 +14,7 @@
 #include "tasks/task.h"
 #include "infer/model_about.h"
 
-static int show(void *user, const char *text, size_t n)
+static int cmd_run_show(void *user, const char *text, size_t n)
 {
     (void)user;
     return cli_write(text, n) == 0 && fflush(stdout) == 0 ? 0 : 1;
@@ -25,7 +25,7 @@ static double per_second(size_t n, double ms)
     return ms > 0 ? (double)n * 1e3 / ms : 0;
 }
 
-static int print_json(const shoal_generation *g)
+static int cmd_run_print_json(const shoal_generation *g)
 {
     buf out = {0};
     buf_puts(&out, "{\"text\":");
@@ -58,7 +58,7 @@ typedef struct peeked {
 } peeked;
 
 /* Without loading it. */
-static int peek(peeked *ret, const char *arg, const char *manifest, shoal_err *err)
+static int cmd_run_peek(peeked *ret, const char *arg, const char *manifest, shoal_err *err)
 {
     char *path = NULL, *sha256 = NULL;
     model_about a = {0};
@@ -94,9 +94,10 @@ static int continue_raw(const options *o, const char *arg, const char *text, sho
     if (rc == 0) rc = shoal_generate_defaults(m, &go, err);
     if (rc == 0) rc = cli_sampling_resolve(&s, &go, err);
     if (rc == 0) say_which(o, "the text goes on", arg, "");
-    if (rc == 0) rc = shoal_generate(m, text, &go, json ? NULL : show, NULL, &g, err);
+    if (rc == 0) rc = shoal_generate(m, text, &go, json ? NULL : cmd_run_show, NULL, &g, err);
     if (rc == 0 && json) {
-        rc = print_json(&g) == CLI_OK ? 0 : err_set(err, SHOAL_EIO, "the answer could not be written");
+        rc =
+            cmd_run_print_json(&g) == CLI_OK ? 0 : err_set(err, SHOAL_EIO, "the answer could not be written");
     } else if (rc == 0) {
         putchar('\n');
         fflush(stdout);
@@ -111,7 +112,7 @@ static int continue_raw(const options *o, const char *arg, const char *text, sho
 }
 
 /* One turn of a talk: a home's model is told its home, as in shoal chat. */
-static int reply(const options *o, const char *arg, const char *text, shoal_err *err)
+static int cmd_run_reply(const options *o, const char *arg, const char *text, shoal_err *err)
 {
     chat_session *s = calloc(1, sizeof *s);
     shoal_generate_options checked = {0};
@@ -163,7 +164,7 @@ static int hand_over(const options *o, const char *task, const char *arg, int n,
 }
 
 /* Words that were typed without quotes are one text; of a reranker each is one. */
-static int join(buf *ret, const options *o, int n, char **words, shoal_err *err)
+static int cmd_run_join(buf *ret, const options *o, int n, char **words, shoal_err *err)
 {
     int rc = n == 1 ? cli_text(ret, words[0], err) : 0;
     if (rc == 0 && o->implied && ret->len == 0)
@@ -188,9 +189,9 @@ static int run_there(const options *o, const served *at, int n, char **words, sh
     buf text = {0};
     bool generates = !*at->task || strcmp(at->task, "generate") == 0,
          whole = generates || takes_text(at->task);
-    int rc = whole ? join(&text, o, n, words, err) : 0;
+    int rc = whole ? cmd_run_join(&text, o, n, words, err) : 0;
     if (rc == 0 && generates && !o->raw) {
-        rc = reply(o, at->model, text.data, err);
+        rc = cmd_run_reply(o, at->model, text.data, err);
     } else if (rc == 0) {
         run_input in = {.text = whole ? text.data : words[0],
                         .more = words + 1,
@@ -208,16 +209,17 @@ static int run_here(const options *o, const char *arg, int n, char **words, int 
 {
     peeked p = {0};
     buf text = {0};
-    int rc = peek(&p, arg, o->chat.model.manifest, err);
+    int rc = cmd_run_peek(&p, arg, o->chat.model.manifest, err);
     if (rc == 0 && strcmp(p.task, "generate") != 0) {
         bool joined = takes_text(p.task);
-        if (joined) rc = join(&text, o, n, words, err);
+        if (joined) rc = cmd_run_join(&text, o, n, words, err);
         char *one[] = {text.data};
         if (rc == 0)
             *ret_status = joined ? hand_over(o, p.task, arg, 1, one) : hand_over(o, p.task, arg, n, words);
         if (rc == 0 && *ret_status == CLI_OK) say_which(o, p.task, arg, "");
-    } else if (rc == 0 && (rc = join(&text, o, n, words, err)) == 0) {
-        rc = o->raw || !p.talks ? continue_raw(o, arg, text.data, err) : reply(o, arg, text.data, err);
+    } else if (rc == 0 && (rc = cmd_run_join(&text, o, n, words, err)) == 0) {
+        rc =
+            o->raw || !p.talks ? continue_raw(o, arg, text.data, err) : cmd_run_reply(o, arg, text.data, err);
     }
     buf_done(&text);
     return rc;
@@ -241,7 +243,7 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
     return run_here(o, arg, n, words, ret_status, err);
 }
 
-static int run(int argc, char **argv)
+static int ask_cmd_run(int argc, char **argv)
 {
     options o = {.chat = {.sampling = CLI_SAMPLING_UNSAID(128), .key = getenv("SHOAL_API_KEY")}};
     chat_options *c = &o.chat;
@@ -283,4 +285,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_run = {"run", "give a model a text: it replies, classifies, embeds or ranks",
-                             "MODEL TEXT|-", run, false};
+                             "MODEL TEXT|-", ask_cmd_run, false};

@@ -23,14 +23,14 @@ typedef struct report {
     buf line;
 } report;
 
-static void put_text(buf *out, const char *key, const char *value)
+static void cmd_score_put_text(buf *out, const char *key, const char *value)
 {
     buf_printf(out, "\"%s\":", key);
     json_put_string(out, value, strlen(value));
     buf_putc(out, ',');
 }
 
-static void put_number(buf *out, double v)
+static void cmd_score_put_number(buf *out, double v)
 {
     if (isfinite(v))
         buf_printf(out, "%.17g", v);
@@ -43,18 +43,18 @@ static void put_numbers(buf *out, const char *key, const double *v, size_t n)
     buf_printf(out, "\"%s\":[", key);
     for (size_t i = 0; i < n; i++) {
         if (i) buf_putc(out, ',');
-        put_number(out, v[i]);
+        cmd_score_put_number(out, v[i]);
     }
     buf_putc(out, ']');
 }
 
-static void put_json(buf *out, const shoal_score *s)
+static void cmd_score_put_json(buf *out, const shoal_score *s)
 {
     buf_putc(out, '{');
-    put_text(out, "sensor", s->sensor);
-    put_text(out, "time", s->time);
+    cmd_score_put_text(out, "sensor", s->sensor);
+    cmd_score_put_text(out, "time", s->time);
     buf_printf(out, "\"line\":%zu,\"row\":%zu,", s->line, s->row);
-    if (s->label) put_text(out, "label", s->label);
+    if (s->label) cmd_score_put_text(out, "label", s->label);
     put_numbers(out, "scores", s->scores, s->n_scores);
     buf_putc(out, ',');
     put_numbers(out, "raw", s->raw, s->n_raw);
@@ -75,7 +75,7 @@ static void put_plain(buf *out, const char *s, int width)
     for (; width > 0; width--) buf_putc(out, ' ');
 }
 
-static void put_row(buf *out, const shoal_score *s)
+static void cmd_score_put_row(buf *out, const shoal_score *s)
 {
     char line[32];
     snprintf(line, sizeof line, "line %zu", s->line);
@@ -112,7 +112,7 @@ static int on_score(void *user, const shoal_score *s)
     show_progress(r, s);
     if (r->only && (!s->label || strcmp(s->label, r->only) != 0)) return 0;
     buf_clear(&r->line);
-    (r->json ? put_json : put_row)(&r->line, s);
+    (r->json ? cmd_score_put_json : cmd_score_put_row)(&r->line, s);
     if (r->line.failed) return 1;
     r->n_printed++;
     return fwrite(r->line.data, 1, r->line.len, stdout) != r->line.len;
@@ -181,7 +181,7 @@ static int score(shoal_model *m, const char *path, report *r, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_score_run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     report r = {.progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
@@ -211,4 +211,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_score = {"score", "score the rows of a table, or windows of sensors, in a CSV file",
-                               "MODEL FILE.csv|-", run, false};
+                               "MODEL FILE.csv|-", cmd_score_run, false};

@@ -13,7 +13,7 @@ typedef struct asked {
     bool early;
 } asked;
 
-static void put_json(buf *out, const shoal_generation *g)
+static void cmd_seq2seq_put_json(buf *out, const shoal_generation *g)
 {
     buf_puts(out, "{\"text\":");
     json_put_string(out, g->text, g->n_bytes);
@@ -37,13 +37,13 @@ static int read_penalty(const char *text, float *ret, shoal_err *err)
     return 0;
 }
 
-static int check(task_input *in, shoal_err *err)
+static int cmd_seq2seq_check(task_input *in, shoal_err *err)
 {
     asked *a = in->own;
     return read_penalty(a->penalty, &a->length_penalty, err);
 }
 
-static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
+static int cmd_seq2seq_ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const asked *a = in->own;
     shoal_generation g = {0};
@@ -61,14 +61,14 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
             err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\" and does not turn a text into another",
                     in->args->v[0], info.task);
     if (rc == 0) rc = shoal_generate(m, text.data, &o, NULL, NULL, &g, err);
-    if (rc == 0 && in->json) put_json(out, &g);
+    if (rc == 0 && in->json) cmd_seq2seq_put_json(out, &g);
     if (rc == 0 && !in->json) buf_puts(out, g.text);
     shoal_generation_done(&g);
     buf_done(&text);
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_seq2seq_run(int argc, char **argv)
 {
     asked a = {.prefix = "", .penalty = "1", .beams = 1};
     const cli_option options[] = {
@@ -81,9 +81,13 @@ static int run(int argc, char **argv)
                 &a.max_tokens),
         CLI_END,
     };
-    task_command t = {.cmd = &cmd_seq2seq, .options = options, .own = &a, .check = check, .ask = ask};
+    task_command t = {.cmd = &cmd_seq2seq,
+                      .options = options,
+                      .own = &a,
+                      .check = cmd_seq2seq_check,
+                      .ask = cmd_seq2seq_ask};
     return task_run(&t, argc, argv);
 }
 
 const cli_command cmd_seq2seq = {"seq2seq", "turn a text into another: translate, summarise, parse",
-                                 "MODEL TEXT|-", run, false};
+                                 "MODEL TEXT|-", cmd_seq2seq_run, false};

@@ -21,14 +21,14 @@ static void put_spans(buf *out, const shoal_tagging *t, const char *text)
 }
 
 /* Logits are printed as JSON alone. */
-static int check(task_input *in, shoal_err *err)
+static int cmd_tag_check(task_input *in, shoal_err *err)
 {
     (void)err;
     in->json |= *(const bool *)in->own;
     return 0;
 }
 
-static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
+static int cmd_tag_ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
 {
     const bool *tokens = in->own;
     shoal_tagging t = {0};
@@ -44,14 +44,18 @@ static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_tag_run(int argc, char **argv)
 {
     bool tokens = false;
     const cli_option options[] = {CLI_FLAG(0, "tokens", "with --json: also each token's logits", &tokens),
                                   CLI_END};
-    task_command t = {
-        .cmd = &cmd_tag, .task = "tag", .options = options, .own = &tokens, .check = check, .ask = ask};
+    task_command t = {.cmd = &cmd_tag,
+                      .task = "tag",
+                      .options = options,
+                      .own = &tokens,
+                      .check = cmd_tag_check,
+                      .ask = cmd_tag_ask};
     return task_run(&t, argc, argv);
 }
 
-const cli_command cmd_tag = {"tag", "find the entities in a text", "MODEL TEXT|-", run, false};
+const cli_command cmd_tag = {"tag", "find the entities in a text", "MODEL TEXT|-", cmd_tag_run, false};

@@ -143,7 +143,7 @@ static int hear(const cli_engine *ce, const char *path, const transcription_opti
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_transcribe_run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     const char *format = NULL, *language = NULL, *prompt = NULL;
@@ -183,4 +183,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_transcribe = {"transcribe", "write down what is said in a sound file", "MODEL FILE|-",
-                                    run, false};
+                                    cmd_transcribe_run, false};

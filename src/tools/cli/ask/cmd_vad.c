@@ -24,8 +24,8 @@ static int hear(const vad_model *v, const buf *file, float **ret, size_t *ret_n,
     return rc;
 }
 
-static int find(const char *model, const char *path, const vad_options *o, vad_segment **ret, size_t *ret_n,
-                size_t *ret_samples, shoal_err *err)
+static int cmd_vad_find(const char *model, const char *path, const vad_options *o, vad_segment **ret,
+                        size_t *ret_n, size_t *ret_samples, shoal_err *err)
 {
     vad_model *v = NULL;
     buf file = {0};
@@ -58,7 +58,7 @@ static int print(const vad_segment *s, size_t n, size_t n_samples, bool json)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_vad_run(int argc, char **argv)
 {
     const char *model = getenv("SHOAL_VAD");
     double threshold = 0, silence = 0, speech = 0;
@@ -84,10 +84,11 @@ static int run(int argc, char **argv)
             err_set(&err, SHOAL_EINVALID,
                     "no voice detector is given: --model silero_vad_16k_op15.onnx (or $SHOAL_VAD) names one");
     else
-        rc = find(model, a.v[0], &o, &s, &n, &n_samples, &err);
+        rc = cmd_vad_find(model, a.v[0], &o, &s, &n, &n_samples, &err);
     rc = rc ? cli_fail(&cmd_vad, &err) : print(s, n, n_samples, json);
     free(s);
     return rc;
 }
 
-const cli_command cmd_vad = {"vad", "say where in a sound file somebody speaks", "FILE|-", run, false};
+const cli_command cmd_vad = {"vad", "say where in a sound file somebody speaks", "FILE|-", cmd_vad_run,
+                             false};

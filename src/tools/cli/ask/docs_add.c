@@ -42,7 +42,7 @@ typedef struct adding {
 
 /* ---- how far it is ---------------------------------------------------------------------------------- */
 
-static void show(adding *a, const char *name)
+static void docs_add_show(adding *a, const char *name)
 {
     size_t all = a->files.n;
     if (a->ask->quiet || all == 0) return;
@@ -145,7 +145,7 @@ static int check_shared(adding *a, shoal_err *err)
     return rc;
 }
 
-static int look(adding *a, shoal_err *err)
+static int docs_add_look(adding *a, shoal_err *err)
 {
     long long after = 0;
     int rc;
@@ -187,7 +187,7 @@ static int send_batch(adding *a, const char *body, size_t n, shoal_err *err)
     return rc;
 }
 
-static int flush(adding *a, shoal_err *err)
+static int docs_add_flush(adding *a, shoal_err *err)
 {
     if (a->n_batch == 0) return 0;
     buf_puts(&a->batch, "]}");
@@ -251,9 +251,10 @@ static int add_file(adding *a, const char *path, shoal_err *err)
     } else if (is_there(a, path, type, &text)) {
         a->n_of[INGEST_UNCHANGED]++;
     } else {
-        if (a->n_batch && a->batch.len + text.len > BATCH_BYTES) rc = flush(a, err);
+        if (a->n_batch && a->batch.len + text.len > BATCH_BYTES) rc = docs_add_flush(a, err);
         if (rc == 0) put_document(a, path, type, &text);
-        if (rc == 0 && (a->batch.len >= BATCH_BYTES || a->n_batch == BATCH_FILES)) rc = flush(a, err);
+        if (rc == 0 && (a->batch.len >= BATCH_BYTES || a->n_batch == BATCH_FILES))
+            rc = docs_add_flush(a, err);
     }
     plain_done(&p);
     buf_done(&text);
@@ -286,22 +287,22 @@ static int read_metadata(adding *a, shoal_err *err)
     return a->metadata_text.failed ? err_nomem(err) : 0;
 }
 
-static int run(adding *a, char *const *paths, int n_paths, shoal_err *err)
+static int docs_add_run(adding *a, char *const *paths, int n_paths, shoal_err *err)
 {
     int rc = read_metadata(a, err);
     for (int i = 0; rc == 0 && i < n_paths; i++) rc = docs_files_add(&a->files, paths[i], err);
-    if (rc == 0) rc = look(a, err);
+    if (rc == 0) rc = docs_add_look(a, err);
     for (; rc == 0 && a->at_file < a->files.n; a->at_file++) {
-        show(a, a->files.v[a->at_file]);
+        docs_add_show(a, a->files.v[a->at_file]);
         rc = add_file(a, a->files.v[a->at_file], err);
     }
-    if (rc == 0) rc = flush(a, err);
-    if (rc == 0) show(a, "");
+    if (rc == 0) rc = docs_add_flush(a, err);
+    if (rc == 0) docs_add_show(a, "");
     if (a->live && !a->ask->quiet) fprintf(stderr, "\r\033[K");
     return rc;
 }
 
-static void report(const adding *a)
+static void docs_add_report(const adding *a)
 {
     size_t skipped = a->files.n_skipped;
     if (!a->ask->json) {
@@ -340,9 +341,9 @@ int docs_add(const cli_command *cmd, docs_place *at, const docs_add_ask *ask, ch
 {
     shoal_err err = {0};
     adding a = {.cmd = cmd, .at = at, .ask = ask, .live = isatty(STDERR_FILENO)};
-    int rc = run(&a, paths, n_paths, &err);
+    int rc = docs_add_run(&a, paths, n_paths, &err);
     if (rc == 0) {
-        report(&a);
+        docs_add_report(&a);
         rc = a.n_of[INGEST_FAILED] ? CLI_FAILED : CLI_OK;
     } else {
         rc = cli_fail(cmd, &err);

@@ -18,7 +18,7 @@ void docs_files_done(docs_files *f)
 }
 
 /* Takes path. */
-static int put(docs_files *f, char *path, shoal_err *err)
+static int docs_files_put(docs_files *f, char *path, shoal_err *err)
 {
     char **more = f->v;
     if (f->n == DOCS_FILES_MAX) {
@@ -40,13 +40,13 @@ static int put(docs_files *f, char *path, shoal_err *err)
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int docs_files_by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* The names in a folder, in order. */
-static int list(docs_files *names, const char *folder, shoal_err *err)
+static int docs_files_list(docs_files *names, const char *folder, shoal_err *err)
 {
     DIR *d = opendir(folder);
     struct dirent *e;
@@ -55,10 +55,10 @@ static int list(docs_files *names, const char *folder, shoal_err *err)
     while (rc == 0 && (e = readdir(d))) {
         if (*e->d_name == '.') continue;
         char *name = strdup(e->d_name);
-        rc = name ? put(names, name, err) : err_nomem(err);
+        rc = name ? docs_files_put(names, name, err) : err_nomem(err);
     }
     closedir(d);
-    if (rc == 0 && names->n > 1) qsort(names->v, names->n, sizeof *names->v, by_name);
+    if (rc == 0 && names->n > 1) qsort(names->v, names->n, sizeof *names->v, docs_files_by_name);
     return rc;
 }
 
@@ -75,7 +75,7 @@ static int add_entry(docs_files *f, char *path, int depth, shoal_err *err)
     if (S_ISDIR(target.st_mode) && !link)
         rc = add_folder(f, path, depth + 1, err);
     else if (S_ISREG(target.st_mode) && plain_type_of(path, &type))
-        return put(f, path, err);
+        return docs_files_put(f, path, err);
     else
         f->n_skipped += !S_ISDIR(target.st_mode);
     free(path);
@@ -87,7 +87,7 @@ static int add_folder(docs_files *f, const char *folder, int depth, shoal_err *e
     docs_files names = {0};
     if (depth > DOCS_DEPTH_MAX)
         return err_set(err, SHOAL_ELIMIT, "%s: folders in folders, %d deep", folder, depth);
-    int rc = list(&names, folder, err);
+    int rc = docs_files_list(&names, folder, err);
     for (size_t i = 0; rc == 0 && i < names.n; i++) {
         buf path = {0};
         buf_printf(&path, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, names.v[i]);
@@ -99,7 +99,7 @@ static int add_folder(docs_files *f, const char *folder, int depth, shoal_err *e
     if (rc != SHOAL_EAUTH || depth == 0) return rc;
     char *closed =
         strdup(folder); /* one folder of many: whoever reads it as a file says why it cannot be read */
-    return closed ? put(f, closed, err) : err_nomem(err);
+    return closed ? docs_files_put(f, closed, err) : err_nomem(err);
 }
 
 int docs_files_add(docs_files *f, const char *path, shoal_err *err)
@@ -115,7 +115,7 @@ int docs_files_add(docs_files *f, const char *path, shoal_err *err)
         free(copy);
         return rc;
     }
-    if (S_ISREG(st.st_mode)) return put(f, copy, err);
+    if (S_ISREG(st.st_mode)) return docs_files_put(f, copy, err);
     int rc = S_ISDIR(st.st_mode) ? add_folder(f, copy, 0, err)
                                  : err_set(err, SHOAL_EINVALID, "%s: neither a file nor a folder", copy);
     free(copy);

@@ -9,7 +9,7 @@
 
 enum { LABELS_SHOWN = 5 };
 
-static const char *text_of(const json_t *o, const char *key)
+static const char *task_print_text_of(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
     return s ? s : "";
@@ -40,7 +40,7 @@ static void print_labels(const json_t *answer)
     size_t most =
         json_object_get(answer, "labels") ? SIZE_MAX : LABELS_SHOWN; /* the command has its own --top */
     json_array_foreach(list_of(answer, "labels"), i, l) if (i < most)
-        cli_printf("%6.2f %%  %s\n", percent_of(l, "score"), text_of(l, "label"));
+        cli_printf("%6.2f %%  %s\n", percent_of(l, "score"), task_print_text_of(l, "label"));
 }
 
 static void print_spans(const json_t *answer)
@@ -49,8 +49,8 @@ static void print_spans(const json_t *answer)
     json_t *s;
     json_array_foreach(list_of(answer, "spans"), i, s)
         cli_printf("%lld-%lld  %-20s %s  (%.1f %%)\n", json_integer_value(json_object_get(s, "start")),
-                   json_integer_value(json_object_get(s, "end")), text_of(s, "label"), text_of(s, "text"),
-                   percent_of(s, "score"));
+                   json_integer_value(json_object_get(s, "end")), task_print_text_of(s, "label"),
+                   task_print_text_of(s, "text"), percent_of(s, "score"));
 }
 
 static void print_vector(const json_t *answer)
@@ -69,7 +69,7 @@ static void print_ranks(const json_t *answer)
     {
         const json_t *d = json_object_get(r, "document");
         cli_printf("%6.2f %%  %s\n", percent_of(r, "relevance_score"),
-                   json_is_string(d) ? json_string_value(d) : text_of(d, "text"));
+                   json_is_string(d) ? json_string_value(d) : task_print_text_of(d, "text"));
     }
 }
 
@@ -81,18 +81,18 @@ static void print_masks(const json_t *answer)
     {
         if (i) putchar('\n');
         json_array_foreach(mask, k, word)
-            cli_printf("%6.2f %%  %s\n", percent_of(word, "score"), text_of(word, "sequence"));
+            cli_printf("%6.2f %%  %s\n", percent_of(word, "score"), task_print_text_of(word, "sequence"));
     }
 }
 
 static void print_choice(const json_t *answer)
 {
-    cli_printf("%s\n", text_of(json_array_get(json_object_get(answer, "choices"), 0), "text"));
+    cli_printf("%s\n", task_print_text_of(json_array_get(json_object_get(answer, "choices"), 0), "text"));
 }
 
 static void print_heard(const json_t *answer)
 {
-    const char *s = text_of(answer, "text");
+    const char *s = task_print_text_of(answer, "text");
     cli_printf("%s\n", s + strspn(s, " "));
 }
 

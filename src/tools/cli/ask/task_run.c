@@ -17,7 +17,8 @@ static int print_lines(const task_command *t, const buf *out, shoal_err *err)
     return rc;
 }
 
-static int ask(const task_command *t, const cli_model_options *mo, task_input *in, buf *out, shoal_err *err)
+static int task_run_ask(const task_command *t, const cli_model_options *mo, task_input *in, buf *out,
+                        shoal_err *err)
 {
     shoal_model *m = NULL;
     buf text = {0};
@@ -45,7 +46,7 @@ int task_run(const task_command *t, int argc, char **argv)
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
     buf out = {0};
-    rc = ask(t, &mo, &in, &out, &err);
+    rc = task_run_ask(t, &mo, &in, &out, &err);
     bool lines = t->task && !in.json;
     if (rc == 0 && lines) rc = print_lines(t, &out, &err);
     rc = rc ? cli_fail(t->cmd, &err) : lines ? cli_flush(CLI_OK) : cli_print(&out);

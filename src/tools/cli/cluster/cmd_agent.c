@@ -61,7 +61,7 @@ typedef struct agent_run {
 
 /* ---- what this machine is ------------------------------------------------------------------------ */
 
-static int gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
+static int cmd_agent_gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
 {
     static char version[] = SHOAL_VERSION;
     isa chosen = ISA_SCALAR;
@@ -101,7 +101,7 @@ static int take_devices(asked *q, shoal_err *err)
     return rc;
 }
 
-static int check(asked *q, shoal_err *err)
+static int cmd_agent_check(asked *q, shoal_err *err)
 {
     if (q->token && q->token_file)
         return err_set(err, SHOAL_EINVALID, "give the token with --token or in --token-file, not both");
@@ -176,7 +176,7 @@ static void workers_gone(void *user)
 }
 
 /* Gateways hear no more of its workers, and they finish what runs. What follows still hears signals. */
-static void leave(agent_run *r)
+static void cmd_agent_leave(agent_run *r)
 {
     if (r->supervisor) worker_supervisor_close(r->supervisor, workers_gone, r);
     if (r->attach) attach_close(r->attach, NULL, NULL);
@@ -186,12 +186,12 @@ static void leave(agent_run *r)
     uv_unref((uv_handle_t *)&r->interrupt);
 }
 
-static void on_signal(uv_signal_t *h, int number)
+static void cmd_agent_on_signal(uv_signal_t *h, int number)
 {
     agent_run *r = h->data;
     if (!r->attach) return;
     LOG(LOG_INFO, "agent", "stopping", LOG_I("signal", number));
-    leave(r);
+    cmd_agent_leave(r);
 }
 
 static void watch_signals(agent_run *r)
@@ -199,8 +199,8 @@ static void watch_signals(agent_run *r)
     uv_signal_init(&r->loop, &r->term);
     uv_signal_init(&r->loop, &r->interrupt);
     r->term.data = r->interrupt.data = r;
-    uv_signal_start(&r->term, on_signal, SIGTERM);
-    uv_signal_start(&r->interrupt, on_signal, SIGINT);
+    uv_signal_start(&r->term, cmd_agent_on_signal, SIGTERM);
+    uv_signal_start(&r->interrupt, cmd_agent_on_signal, SIGINT);
     exit_guard_start(&(exit_guard){.component = "agent", .stop_ms = STOP_MS, .cut_ms = CUT_MS});
 }
 
@@ -296,7 +296,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
         handover_discard();
         handover_tell(HANDOVER_READY, 0, 0);
     } else {
-        leave(r);
+        cmd_agent_leave(r);
     }
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&r->term, NULL);
@@ -318,7 +318,7 @@ static int say_gateway(const credential *c, const folder *dir)
     return 0;
 }
 
-static int go_on(const asked *q, const folder *dir, Shoal__V1__NodeFacts *f, shoal_err *err)
+static int cmd_agent_go_on(const asked *q, const folder *dir, Shoal__V1__NodeFacts *f, shoal_err *err)
 {
     agent_run r = {0};
     credential c = {0};
@@ -345,7 +345,7 @@ static int open_state(const asked *q, const char *path, folder *ret, shoal_err *
                    why.message);
 }
 
-static int run(int argc, char **argv)
+static int cmd_agent_run(int argc, char **argv)
 {
     asked q = {.models_gb = 64};
     const cli_option options[] = {
@@ -386,16 +386,16 @@ static int run(int argc, char **argv)
     q.json_log = log_wants_json(q.json_log);
     log_setup(LOG_INFO, q.json_log);
     crash_open("agent", q.json_log);
-    rc = check(&q, &err);
+    rc = cmd_agent_check(&q, &err);
     if (rc == 0) rc = state_path(&path, q.state, NULL, &err);
     if (rc == 0) rc = open_state(&q, path, &dir, &err);
-    if (rc == 0) rc = gather(&f, &q, &err);
+    if (rc == 0) rc = cmd_agent_gather(&f, &q, &err);
     if (rc == 0) rc = join_if_asked(&q, &dir, &f, &err);
-    if (rc == 0) rc = go_on(&q, &dir, &f, &err);
+    if (rc == 0) rc = cmd_agent_go_on(&q, &dir, &f, &err);
     folder_close(&dir);
     free(path);
     return rc ? cli_fail(&cmd_agent, &err) : CLI_OK;
 }
 
 const cli_command cmd_agent = {"agent", "join a cluster with this machine and stay attached to its gateway",
-                               "", run, false};
+                               "", cmd_agent_run, false};

@@ -35,7 +35,7 @@ static const char *state_of(const ledger_cert *c, int64_t now)
     return c->revoked ? "revoked" : now > c->until ? "expired" : "valid";
 }
 
-static void put_json(buf *out, const ca *c, const ledger *l, int64_t until, int64_t now)
+static void cmd_ca_put_json(buf *out, const ca *c, const ledger *l, int64_t until, int64_t now)
 {
     char pin[65];
     sha256_hex(ca_pin(c), pin);
@@ -57,7 +57,7 @@ static void put_json(buf *out, const ca *c, const ledger *l, int64_t until, int6
     buf_puts(out, "]}");
 }
 
-static void put_rows(buf *out, const ca *c, const ledger *l, int64_t until, int64_t now)
+static void cmd_ca_put_rows(buf *out, const ca *c, const ledger *l, int64_t until, int64_t now)
 {
     char pin[65], date[CLI_DATE_SIZE];
     sha256_hex(ca_pin(c), pin);
@@ -73,7 +73,7 @@ static void put_rows(buf *out, const ca *c, const ledger *l, int64_t until, int6
     }
 }
 
-static int show(ca *c, bool json, shoal_err *err)
+static int cmd_ca_show(ca *c, bool json, shoal_err *err)
 {
     ledger l;
     buf out = {0};
@@ -81,7 +81,7 @@ static int show(ca *c, bool json, shoal_err *err)
     int rc = cert_times(ca_cert(c), &from, &until, err);
     if (rc == 0) rc = ca_ledger(c, &l, err);
     if (rc != 0) return rc;
-    (json ? put_json : put_rows)(&out, c, &l, until, now);
+    (json ? cmd_ca_put_json : cmd_ca_put_rows)(&out, c, &l, until, now);
     rc = cli_print(&out) == CLI_OK ? 0 : err_nomem(err);
     buf_done(&out);
     ledger_done(&l);
@@ -98,7 +98,7 @@ static int revoke(ca *c, const char *name, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_ca_run(int argc, char **argv)
 {
     const char *state = NULL, *cluster = "home";
     bool json = false;
@@ -120,7 +120,7 @@ static int run(int argc, char **argv)
         rc = init(path, cluster, &err);
     else if (rc == 0)
         rc = ca_open(&c, path, &err);
-    if (rc == 0 && verb == &verbs[1]) rc = show(c, json, &err);
+    if (rc == 0 && verb == &verbs[1]) rc = cmd_ca_show(c, json, &err);
     if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[0], &err);
     ca_close(c);
     free(path);
@@ -128,4 +128,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_ca = {"ca", "make a cluster's certificate authority, show it, revoke a member",
-                            "init|show|revoke NAME", run, false};
+                            "init|show|revoke NAME", cmd_ca_run, false};

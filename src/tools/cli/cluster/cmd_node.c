@@ -19,7 +19,8 @@ static const char *const SAID[] = {
     "is out: its certificate is revoked, and it needs a new token to join again",
 };
 
-static int say(const char *server, const char *key, size_t order, const char *name, bool json, shoal_err *err)
+static int cmd_node_say(const char *server, const char *key, size_t order, const char *name, bool json,
+                        shoal_err *err)
 {
     http_where where;
     buf path = {0}, reply = {0};
@@ -50,7 +51,7 @@ static int rebalance(const char *server, const char *key, bool json, shoal_err *
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_node_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
     bool json = false;
@@ -66,9 +67,9 @@ static int run(int argc, char **argv)
     int rc = cli_parse_verb(&a, &verb, &cmd_node, options, ORDERS, argc, argv);
     if (rc != CLI_GO) return rc;
     rc = verb->max == 0 ? rebalance(server, key, json, &err)
-                        : say(server, key, (size_t)(verb - ORDERS), a.v[0], json, &err);
+                        : cmd_node_say(server, key, (size_t)(verb - ORDERS), a.v[0], json, &err);
     return rc ? cli_fail(&cmd_node, &err) : CLI_OK;
 }
 
 const cli_command cmd_node = {"node", "drain, resume or remove a machine of the cluster, or rebalance",
-                              "drain|resume|remove NAME|rebalance", run, false};
+                              "drain|resume|remove NAME|rebalance", cmd_node_run, false};

@@ -10,7 +10,7 @@
 
 #define GIB (1 << 30)
 
-static const char *text_of(const json_t *o, const char *key)
+static const char *cmd_nodes_text_of(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
     return s && *s ? s : "-";
@@ -40,9 +40,9 @@ static void print_row(const json_t *node)
     if (json_number_of(node, "battery_percent") > 0)
         snprintf(battery, sizeof battery, "%.0f%%%s", json_number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
-    cli_printf("%-16s %-8s %-8s %5.0f %-10s %6.1f", text_of(node, "name"),
-               json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"),
-               text_of(node, "site"), json_number_of(node, "cores"), text_of(node, "isa"),
+    cli_printf("%-16s %-8s %-8s %5.0f %-10s %6.1f", cmd_nodes_text_of(node, "name"),
+               json_is_true(json_object_get(node, "drains")) ? "drains" : cmd_nodes_text_of(node, "role"),
+               cmd_nodes_text_of(node, "site"), json_number_of(node, "cores"), cmd_nodes_text_of(node, "isa"),
                json_number_of(node, "memory_bytes") / GIB);
     print_measured(node, "memory_free_bytes", 6, 1, GIB);
     cli_printf(" %6.2f %-9s", json_number_of(node, "load"), battery);
@@ -52,9 +52,10 @@ static void print_row(const json_t *node)
     print_labels(node);
 }
 
-static int by_name(const void *a, const void *b)
+static int cmd_nodes_by_name(const void *a, const void *b)
 {
-    return strcmp(text_of(*(const json_t *const *)a, "name"), text_of(*(const json_t *const *)b, "name"));
+    return strcmp(cmd_nodes_text_of(*(const json_t *const *)a, "name"),
+                  cmd_nodes_text_of(*(const json_t *const *)b, "name"));
 }
 
 /* By name, so that all gateways of a cluster show the same. */
@@ -64,7 +65,7 @@ static int print_rows(const json_t *nodes)
     const json_t **rows = calloc(n + 1, sizeof *rows);
     if (!rows) return SHOAL_ENOMEM;
     for (i = 0; i < n; i++) rows[i] = json_array_get(nodes, i);
-    qsort(rows, n, sizeof *rows, by_name);
+    qsort(rows, n, sizeof *rows, cmd_nodes_by_name);
     for (i = 0; i < n; i++) print_row(rows[i]);
     free(rows);
     return 0;
@@ -77,9 +78,9 @@ static void print_devices(const json_t *nodes)
     const json_t *n, *d;
     json_array_foreach(nodes, i, n) json_array_foreach(json_object_get(n, "devices"), k, d)
     {
-        if (strcmp(text_of(d, "kind"), "cpu") != 0)
-            cli_printf("%s has the device %s with %.1f GiB\n", text_of(n, "name"), text_of(d, "name"),
-                       json_number_of(d, "memory_bytes") / GIB);
+        if (strcmp(cmd_nodes_text_of(d, "kind"), "cpu") != 0)
+            cli_printf("%s has the device %s with %.1f GiB\n", cmd_nodes_text_of(n, "name"),
+                       cmd_nodes_text_of(d, "name"), json_number_of(d, "memory_bytes") / GIB);
     }
 }
 
@@ -94,8 +95,8 @@ static void print_copies(const json_t *nodes)
             cli_printf("%s is attached from %s, and a second machine with its certificate, at %s, was "
                        "refused %.0f s ago: "
                        "remove the state folder of one of them, and let it join with a token of its own\n",
-                       text_of(n, "name"), text_of(n, "from"), text_of(n, "also_from"),
-                       json_number_of(n, "also_s"));
+                       cmd_nodes_text_of(n, "name"), cmd_nodes_text_of(n, "from"),
+                       cmd_nodes_text_of(n, "also_from"), json_number_of(n, "also_s"));
     }
 }
 
@@ -107,8 +108,8 @@ static void print_troubles(const json_t *sources)
     json_array_foreach(sources, i, s)
     {
         if (json_string_length(json_object_get(s, "trouble")) > 0)
-            cli_printf("%s is away, this is what was last heard of it: %s\n", text_of(s, "name"),
-                       text_of(s, "trouble"));
+            cli_printf("%s is away, this is what was last heard of it: %s\n", cmd_nodes_text_of(s, "name"),
+                       cmd_nodes_text_of(s, "trouble"));
     }
 }
 
@@ -123,7 +124,7 @@ static int print_nodes(const json_t *answer, shoal_err *err)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int cmd_nodes_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
     bool json = false;
@@ -152,4 +153,5 @@ static int run(int argc, char **argv)
     return rc ? cli_fail(&cmd_nodes, &err) : CLI_OK;
 }
 
-const cli_command cmd_nodes = {"nodes", "list the machines that are attached to a gateway", "", run, false};
+const cli_command cmd_nodes = {"nodes", "list the machines that are attached to a gateway", "", cmd_nodes_run,
+                               false};

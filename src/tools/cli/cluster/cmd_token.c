@@ -37,7 +37,7 @@ static int create(ca *c, const asked *q, shoal_err *err)
     return 0;
 }
 
-static void put_json(buf *out, const ledger *l, int64_t now)
+static void cmd_token_put_json(buf *out, const ledger *l, int64_t now)
 {
     buf_puts(out, "{\"tokens\":[");
     for (size_t i = 0; i < l->n_tokens; i++) {
@@ -54,7 +54,7 @@ static void put_json(buf *out, const ledger *l, int64_t now)
     buf_puts(out, "]}");
 }
 
-static void put_rows(buf *out, const ledger *l, int64_t now)
+static void cmd_token_put_rows(buf *out, const ledger *l, int64_t now)
 {
     char date[CLI_DATE_SIZE];
     buf_printf(out, "%-16s  %-8s %-8s %-20s  %-16s %s", "ID", "ROLE", "STATE", "UNTIL", "FOR", "USED BY");
@@ -66,13 +66,13 @@ static void put_rows(buf *out, const ledger *l, int64_t now)
     }
 }
 
-static int list(ca *c, bool json, shoal_err *err)
+static int cmd_token_list(ca *c, bool json, shoal_err *err)
 {
     ledger l;
     buf out = {0};
     int rc = ca_ledger(c, &l, err);
     if (rc != 0) return rc;
-    (json ? put_json : put_rows)(&out, &l, cli_now());
+    (json ? cmd_token_put_json : cmd_token_put_rows)(&out, &l, cli_now());
     rc = cli_print(&out) == CLI_OK ? 0 : err_nomem(err);
     buf_done(&out);
     ledger_done(&l);
@@ -86,7 +86,7 @@ static int revoke(ca *c, const char *id, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_token_run(int argc, char **argv)
 {
     const char *state = NULL;
     asked q = {.ttl = "1h", .role = "node"};
@@ -107,11 +107,11 @@ static int run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     rc = cli_ca_open(&c, state, &err);
     if (rc == 0 && verb == &verbs[0]) rc = create(c, &q, &err);
-    if (rc == 0 && verb == &verbs[1]) rc = list(c, q.json, &err);
+    if (rc == 0 && verb == &verbs[1]) rc = cmd_token_list(c, q.json, &err);
     if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[0], &err);
     ca_close(c);
     return rc ? cli_fail(&cmd_token, &err) : CLI_OK;
 }
 
 const cli_command cmd_token = {"token", "make one-time tokens that let machines join, list or revoke them",
-                               "create|list|revoke ID", run, false};
+                               "create|list|revoke ID", cmd_token_run, false};

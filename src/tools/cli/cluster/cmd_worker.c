@@ -68,7 +68,7 @@ static int read_tuning(worker_options *w, const char *text, const cli_tuning *fl
     return rc == 0 ? backend_tune(&w->model, &t, err) : rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_worker_run(int argc, char **argv)
 {
     worker_options w = {0};
     bool json_log = false, no_drafts = false, no_vad = false;
@@ -145,5 +145,5 @@ static int run(int argc, char **argv)
     return worker_run(&w);
 }
 
-const cli_command cmd_worker = {"worker", "serve one model on a socket (started by the agent)", "", run,
-                                true};
+const cli_command cmd_worker = {"worker", "serve one model on a socket (started by the agent)", "",
+                                cmd_worker_run, true};

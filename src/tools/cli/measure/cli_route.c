@@ -23,7 +23,7 @@ typedef struct deciding {
     double opening_ms; /* which no server would need */
 } deciding;
 
-static int find_model(shoal_model **ret, const gateway_config *c, const char *name, shoal_err *err)
+static int cli_route_find_model(shoal_model **ret, const gateway_config *c, const char *name, shoal_err *err)
 {
     cli_model_options o = {.manifest = c->manifest};
     size_t n = strcspn(name, ":");
@@ -36,14 +36,14 @@ static int find_model(shoal_model **ret, const gateway_config *c, const char *na
 static int open_model(shoal_model **ret, deciding *x, const char *name)
 {
     uint64_t begun = clock_ns();
-    int rc = find_model(ret, x->config, name, x->err);
+    int rc = cli_route_find_model(ret, x->config, name, x->err);
     x->opening_ms += clock_ms_since(begun);
     return rc;
 }
 
 /* ---- the view ------------------------------------------------------------------------------------ */
 
-static int holds(void *user, const config_rule *r, route_question q)
+static int cli_route_holds(void *user, const config_rule *r, route_question q)
 {
     const deciding *x = user;
     if (q == ROUTE_HEADER_HOLDS) return 0; /* a command brings none */
@@ -59,7 +59,7 @@ static const char *asked_at(const char *endpoint)
 }
 
 /* Every model of the file is there, and idle. */
-static void look(void *user, const char *model, route_outlook *ret)
+static void cli_route_look(void *user, const char *model, route_outlook *ret)
 {
     deciding *x = user;
     shoal_model *m = NULL;
@@ -164,7 +164,7 @@ int cli_route_decide(const gateway_config *c, const cli_route_ask *ask, buf *ret
         return ret_json->failed ? err_nomem(err) : 0;
     }
     if (!r) return err_set(err, SHOAL_EINVALID, "there is no route '%.64s' in the configuration", ask->route);
-    route_view inner = {.user = &x, .holds = holds, .look = look};
+    route_view inner = {.user = &x, .holds = cli_route_holds, .look = cli_route_look};
     evidence *e = calloc(1, sizeof *e);
     if (!e) return err_nomem(err);
     e->inner = &inner;

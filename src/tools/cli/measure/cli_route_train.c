@@ -25,7 +25,7 @@ static size_t count_examples(const config_domains *set)
     return n;
 }
 
-static int check(const training *t, shoal_err *err)
+static int cli_route_train_check(const training *t, shoal_err *err)
 {
     for (size_t i = 0; i < t->set->n_of; i++)
         if (t->set->of[i].n_examples == 0)
@@ -102,7 +102,7 @@ static size_t find_without(const training *t, size_t own, const float *vector)
     return found;
 }
 
-static void report(const training *t)
+static void cli_route_train_report(const training *t)
 {
     size_t at = 0, dims = t->info.n_embd, right = 0;
     printf("%s: %zu domains of %zu examples by %s\n", t->set->name, t->set->n_of, t->n, t->set->model);
@@ -131,11 +131,11 @@ static int write_means(const training *t, shoal_err *err)
 static int train(const gateway_config *c, size_t place, shoal_err *err)
 {
     training t = {.config = c, .set = &c->book.domains[place], .place = place};
-    int rc = check(&t, err);
+    int rc = cli_route_train_check(&t, err);
     if (rc == 0) rc = open_embedder(&t, err);
     if (rc == 0) rc = embed_all(&t, err);
     if (rc == 0) rc = make_means(&t, err);
-    if (rc == 0) report(&t);
+    if (rc == 0) cli_route_train_report(&t);
     if (rc == 0) rc = write_means(&t, err);
     centroids_free(t.means);
     free(t.vectors);

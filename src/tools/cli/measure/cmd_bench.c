@@ -77,7 +77,7 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_bench_run(int argc, char **argv)
 {
     bench_options o = {.repeat = 5, .dims = 384, .requests = 200};
     texts t = {0};
@@ -130,4 +130,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_bench = {"bench", "measure the kernels, a model, or a running Shoal (--url)", "[MODEL]",
-                               run, false};
+                               cmd_bench_run, false};

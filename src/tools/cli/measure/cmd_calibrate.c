@@ -32,7 +32,7 @@ typedef struct cascade {
 
 /* ---- what the server has ------------------------------------------------------------------------------- */
 
-static const json_t *find_model(const json_t *models, const char *id)
+static const json_t *cmd_calibrate_find_model(const json_t *models, const char *id)
 {
     const json_t *data = json_object_get(models, "data");
     for (size_t i = 0; i < json_array_size(data); i++)
@@ -59,7 +59,8 @@ static int no_cascade(const json_t *models, const char *name, const json_t *foun
 
 static int take_members(cascade *c, const char *name, shoal_err *err)
 {
-    const json_t *found = find_model(c->models, name), *members = json_object_get(found, "members");
+    const json_t *found = cmd_calibrate_find_model(c->models, name),
+                 *members = json_object_get(found, "members");
     size_t n = json_array_size(members);
     if (!found || strcmp(json_text_of(found, "kind"), "cascade") != 0)
         return no_cascade(c->models, name, found, err);
@@ -71,7 +72,7 @@ static int take_members(cascade *c, const char *name, shoal_err *err)
         if (!m->model) return err_set(err, SHOAL_EPROTOCOL, "the server names no member of %s", name);
         snprintf(m->cal.model, sizeof m->cal.model, "%s", m->model);
         snprintf(m->cal.digest, sizeof m->cal.digest, "%s",
-                 json_text_of(find_model(c->models, m->model), "digest"));
+                 json_text_of(cmd_calibrate_find_model(c->models, m->model), "digest"));
     }
     c->n = n;
     return 0;
@@ -197,7 +198,8 @@ static int write_calibrations(const cascade *c, const char *path, buf *told, sho
     return rc;
 }
 
-static int report(const calibrate_options *o, const char *name, const cascade *c, size_t n, shoal_err *err)
+static int cmd_calibrate_report(const calibrate_options *o, const char *name, const cascade *c, size_t n,
+                                shoal_err *err)
 {
     calibrate_report r = {.ensemble = name, .members = c->members, .n_members = c->n, .n = n};
     buf out = {0}, svg = {0}, written = {0};
@@ -250,7 +252,7 @@ static int with_cases(const calibrate_options *o, const char *name, const eval_c
         .http = &http, .headers = headers.data, .system = o->system, .wants_confidence = true};
     for (size_t i = 0; !rc && i < c.n; i++) rc = ask_member(&c.members[i], &asker, cases, err);
     if (!rc) rc = calibrate_fit(c.members, c.n, cases->n, goal, err);
-    if (!rc) rc = report(o, name, &c, cases->n, err);
+    if (!rc) rc = cmd_calibrate_report(o, name, &c, cases->n, err);
     cascade_done(&c);
     http_client_done(&http);
     buf_done(&headers);
@@ -269,7 +271,7 @@ static int calibrate(const calibrate_options *o, const cli_args *a, shoal_err *e
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_calibrate_run(int argc, char **argv)
 {
     calibrate_options o = {.server = "http://127.0.0.1:8080", .accuracy = -1, .escalate = -1};
     const cli_option options[] = {
@@ -296,4 +298,4 @@ static int run(int argc, char **argv)
 
 const cli_command cmd_calibrate = {"calibrate",
                                    "find from which confidence on a cascade's members may answer",
-                                   "ENSEMBLE FILE...", run, false};
+                                   "ENSEMBLE FILE...", cmd_calibrate_run, false};

@@ -13,7 +13,7 @@
 /* Ctrl-C leaves through on_progress, so that the half-written temporary goes. */
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void cmd_debug_on_signal(int number)
 {
     (void)number;
     interrupted = 1;
@@ -24,7 +24,7 @@ typedef struct progress {
     size_t told; /* tenths */
 } progress;
 
-static int on_progress(void *user, size_t done, size_t total, const char *tensor)
+static int cmd_debug_on_progress(void *user, size_t done, size_t total, const char *tensor)
 {
     progress *p = user;
     size_t tenths = 10 * done / total;
@@ -69,7 +69,7 @@ static const char *shape_name(const void *list, size_t i)
 }
 
 /* Whatever is missing or unknown, before anything is written. */
-static int check(const given *g, make_options *o, shoal_err *err)
+static int cmd_debug_check(const given *g, make_options *o, shoal_err *err)
 {
     quantize_options q = {0};
     size_t n = 0;
@@ -110,18 +110,18 @@ static int print_made(const given *g, const make_report *r)
     return rc;
 }
 
-static int make(const given *g)
+static int cmd_debug_make(const given *g)
 {
     shoal_err err = {0};
     progress p = {.live = isatty(STDERR_FILENO) != 0};
     make_options o;
     make_report r;
-    int rc = check(g, &o, &err);
+    int rc = cmd_debug_check(g, &o, &err);
     if (rc == 0) {
-        o.progress = on_progress;
+        o.progress = cmd_debug_on_progress;
         o.user = &p;
-        signal(SIGINT, on_signal);
-        signal(SIGTERM, on_signal);
+        signal(SIGINT, cmd_debug_on_signal);
+        signal(SIGTERM, cmd_debug_on_signal);
         rc = make_model(g->shape, g->out, &o, &r, &err);
         if (rc == 0) return print_made(g, &r);
         if (p.live) fputs("\r\033[K", stderr);
@@ -129,7 +129,7 @@ static int make(const given *g)
     return cli_fail(&cmd_debug, &err);
 }
 
-static int run(int argc, char **argv)
+static int cmd_debug_run(int argc, char **argv)
 {
     static const cli_verb VERBS[] = {
         {"make-model", "", "write a model of random weights, to measure with", 0, 0},
@@ -152,8 +152,8 @@ static int run(int argc, char **argv)
     const cli_verb *verb;
     int rc = cli_parse_verb(&a, &verb, &cmd_debug, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    return verb == &VERBS[0] ? make(&g) : shapes(g.json);
+    return verb == &VERBS[0] ? cmd_debug_make(&g) : shapes(g.json);
 }
 
 const cli_command cmd_debug = {"debug", "make models of random weights, for measuring",
-                               "make-model --shape NAME -o FILE | shapes", run, false};
+                               "make-model --shape NAME -o FILE | shapes", cmd_debug_run, false};

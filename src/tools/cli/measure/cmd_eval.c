@@ -88,7 +88,7 @@ static void put_report(const eval_options *o, const eval_results *r, const eval_
     }
 }
 
-static int report(const eval_options *o, const eval_results *r, bool *ret_met, shoal_err *err)
+static int cmd_eval_report(const eval_options *o, const eval_results *r, bool *ret_met, shoal_err *err)
 {
     eval_scores s = {0};
     buf out = {0};
@@ -111,7 +111,7 @@ static int of_pipeline(const eval_options *o, const eval_cases *cases, bool *ret
 {
     eval_route r = {0};
     int rc = ask_all(o, cases, &r, 1, err);
-    if (!rc) rc = report(o, &r.results, ret_met, err);
+    if (!rc) rc = cmd_eval_report(o, &r.results, ret_met, err);
     eval_results_done(&r.results);
     return rc;
 }
@@ -171,7 +171,7 @@ static int evaluate(const eval_options *o, const cli_args *files, bool *ret_met,
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_eval_run(int argc, char **argv)
 {
     eval_options o = {.server = "http://127.0.0.1:8080", .aims = {0, 100, 100}};
     const cli_option options[] = {
@@ -203,5 +203,5 @@ static int run(int argc, char **argv)
     return met ? CLI_OK : CLI_FAILED;
 }
 
-const cli_command cmd_eval = {"eval", "judge a running server's answers to a file of cases", "FILE...", run,
-                              false};
+const cli_command cmd_eval = {"eval", "judge a running server's answers to a file of cases", "FILE...",
+                              cmd_eval_run, false};

@@ -51,7 +51,7 @@ static bool is_yaml(const char *name)
 }
 
 /* A path with a slash or an ending is a file; anything else a bundled scenario's name. */
-static int load(lab_scenario **ret, const places *p, const char *given, shoal_err *err)
+static int cmd_lab_load(lab_scenario **ret, const places *p, const char *given, shoal_err *err)
 {
     char path[4700];
     if (strchr(given, '/') || is_yaml(given)) return cli_opened(scenario_load(ret, given, err), err);
@@ -99,7 +99,7 @@ static int run_scenario(const places *p, const char *given, const options *o, in
     lab_scenario *s = NULL;
     char *out = NULL, *reference = NULL;
     int rc = sandbox_check(err);
-    if (rc == 0) rc = load(&s, p, given, err);
+    if (rc == 0) rc = cmd_lab_load(&s, p, given, err);
     if (rc == 0 && o->seconds > 0) s->seconds = o->seconds;
     if (rc == 0 && o->reference && !(reference = realpath(o->reference, NULL)))
         rc = err_set(err, SHOAL_ENOTFOUND, "%s: %s", o->reference, strerror(errno));
@@ -117,12 +117,12 @@ static int run_scenario(const places *p, const char *given, const options *o, in
 
 /* ---- list, check, clean ---- */
 
-static int by_name(const void *x, const void *y)
+static int cmd_lab_by_name(const void *x, const void *y)
 {
     return strcmp(*(char *const *)x, *(char *const *)y);
 }
 
-static int show(const places *p, const char *file, bool json, bool first, shoal_err *err)
+static int cmd_lab_show(const places *p, const char *file, bool json, bool first, shoal_err *err)
 {
     char path[4700];
     lab_scenario *s = NULL;
@@ -143,7 +143,7 @@ static int show(const places *p, const char *file, bool json, bool first, shoal_
     return rc;
 }
 
-static int list(const places *p, bool json, shoal_err *err)
+static int cmd_lab_list(const places *p, bool json, shoal_err *err)
 {
     char *names[256];
     size_t n = 0;
@@ -152,21 +152,21 @@ static int list(const places *p, bool json, shoal_err *err)
     for (struct dirent *e; n < 256 && (e = readdir(d));)
         if (is_yaml(e->d_name) && (names[n] = strdup(e->d_name))) n++;
     closedir(d);
-    qsort(names, n, sizeof *names, by_name);
+    qsort(names, n, sizeof *names, cmd_lab_by_name);
     int rc = 0;
     if (json) printf("{\"scenarios\":[");
     for (size_t i = 0; i < n; i++) {
-        if (rc == 0) rc = show(p, names[i], json, i == 0, err);
+        if (rc == 0) rc = cmd_lab_show(p, names[i], json, i == 0, err);
         free(names[i]);
     }
     if (json && rc == 0) printf("]}\n");
     return rc;
 }
 
-static int check(const places *p, const char *given, shoal_err *err)
+static int cmd_lab_check(const places *p, const char *given, shoal_err *err)
 {
     lab_scenario *s = NULL;
-    int rc = load(&s, p, given, err);
+    int rc = cmd_lab_load(&s, p, given, err);
     if (rc == 0)
         printf("ok: %s: %zu node%s, %zu fault%s, %zu kind%s of requests, %g s\n", s->name, s->n_nodes,
                s->n_nodes == 1 ? "" : "s", s->n_faults, s->n_faults == 1 ? "" : "s", s->n_requests,
@@ -189,7 +189,7 @@ static const cli_verb VERBS[] = {{"run", "NAME|FILE", "do what a scenario says, 
                                  CLI_VERB_END};
 enum { VERB_RUN, VERB_CHECK, VERB_LIST, VERB_CLEAN };
 
-static int run(int argc, char **argv)
+static int cmd_lab_run(int argc, char **argv)
 {
     options o = {0};
     const cli_option table[] = {
@@ -212,13 +212,13 @@ static int run(int argc, char **argv)
     else if (verb == &VERBS[VERB_RUN])
         rc = run_scenario(&p, a.v[0], &o, &status, &err);
     else if (verb == &VERBS[VERB_CHECK])
-        rc = check(&p, a.v[0], &err);
+        rc = cmd_lab_check(&p, a.v[0], &err);
     else if (verb == &VERBS[VERB_LIST])
-        rc = list(&p, o.json, &err);
+        rc = cmd_lab_list(&p, o.json, &err);
     else
         printf("left of labs that were killed: %zu\n", sandbox_clean(say_removed));
     return rc == 0 ? status : cli_fail(&cmd_lab, &err);
 }
 
 const cli_command cmd_lab = {"lab", "break a cluster here, and see what became of every request",
-                             "run|check|list|clean [NAME|FILE]", run, false};
+                             "run|check|list|clean [NAME|FILE]", cmd_lab_run, false};

@@ -20,7 +20,7 @@ typedef struct options {
 
 /* ---- check ------------------------------------------------------------------------------------------- */
 
-static int check(const options *o, const char *path, shoal_err *err)
+static int cmd_pipeline_check(const options *o, const char *path, shoal_err *err)
 {
     pipeline_survey s;
     buf out = {0};
@@ -78,7 +78,7 @@ static int write_file(const char *path, const buf *b, shoal_err *err)
     return file_replace(path, b, err);
 }
 
-static int show(const options *o, const pipeline_graph *graphs, size_t n, shoal_err *err)
+static int cmd_pipeline_show(const options *o, const pipeline_graph *graphs, size_t n, shoal_err *err)
 {
     buf out = {0};
     if (o->svg) put_svg(graphs, n, &out);
@@ -108,7 +108,7 @@ static int graph(const options *o, const char *path, shoal_err *err)
         if (!only || strcmp(c->pipelines[i].name, only) == 0)
             rc = pipeline_graph_make(&graphs[n++], &c->pipelines[i], err);
     if (rc == 0 && n == 0) rc = no_pipeline(c, path, only ? only : "", err);
-    if (rc == 0) rc = show(o, graphs, n, err);
+    if (rc == 0) rc = cmd_pipeline_show(o, graphs, n, err);
     for (size_t i = 0; i < n; i++) pipeline_graph_done(&graphs[i]);
     free(graphs);
     config_free(c);
@@ -125,14 +125,15 @@ static int test(const options *o, const char *path, shoal_err *err)
 }
 
 /* Each 0, CLI_FAILED when it has said what is wrong, or an error of err's. */
-static int (*const RUN[])(const options *o, const char *path, shoal_err *err) = {check, graph, test};
+static int (*const RUN[])(const options *o, const char *path, shoal_err *err) = {cmd_pipeline_check, graph,
+                                                                                 test};
 static const cli_verb VERBS[] = {
     {"check", "FILE", "look the pipelines of a configuration over", 1, 1},
     {"graph", "FILE", "show who leads to whom, and on what condition", 1, 1},
     {"test", "FILE.jsonl", "put cases to a pipeline, and show what differs", 1, 1},
     CLI_VERB_END};
 
-static int run(int argc, char **argv)
+static int cmd_pipeline_run(int argc, char **argv)
 {
     options o = {.test.key = getenv("SHOAL_API_KEY")};
     const cli_option opts[] = {
@@ -159,4 +160,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_pipeline = {"pipeline", "check and draw pipelines, and test what they answer",
-                                  "check|graph FILE, test FILE.jsonl", run, false};
+                                  "check|graph FILE, test FILE.jsonl", cmd_pipeline_run, false};

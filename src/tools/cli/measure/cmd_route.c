@@ -23,7 +23,7 @@ typedef struct options {
     bool json;
 } options;
 
-static int load(gateway_config **ret, const char *path, shoal_err *err)
+static int cmd_route_load(gateway_config **ret, const char *path, shoal_err *err)
 {
     char *found = NULL;
     int rc = path ? 0 : cli_home_find(&found, err);
@@ -51,25 +51,25 @@ static void print_route(const config_route *r)
     if (r->shadow) cli_printf("  %-16s %s\n", "shadow", r->shadow);
 }
 
-static void put_name(void *user, const char *name)
+static void cmd_route_put_name(void *user, const char *name)
 {
     buf *out = user;
     if (out->data[out->len - 1] != '[') buf_putc(out, ',');
     json_put_string(out, name, strlen(name));
 }
 
-static int list(const options *o, const char *arg, shoal_err *err)
+static int cmd_route_list(const options *o, const char *arg, shoal_err *err)
 {
     gateway_config *c = NULL;
     buf out = {0};
-    int rc = load(&c, o->config, err);
+    int rc = cmd_route_load(&c, o->config, err);
     buf_puts(&out, "{\"routes\":[");
     for (size_t i = 0; rc == 0 && i < c->book.n_routes; i++) {
         if (!o->json) print_route(&c->book.routes[i]);
         json_put_open(&out, NULL, '{');
         json_put_text(&out, "name", c->book.routes[i].name);
         buf_puts(&out, ",\"routes_to\":[");
-        route_each(&c->book.routes[i], put_name, &out);
+        route_each(&c->book.routes[i], cmd_route_put_name, &out);
         buf_puts(&out, "]}");
     }
     buf_puts(&out, "]}");
@@ -137,7 +137,7 @@ static int ask_server(const options *o, buf *ret_json, shoal_err *err)
 static int decide_here(const options *o, buf *ret_json, shoal_err *err)
 {
     gateway_config *c = NULL;
-    int rc = load(&c, o->config, err);
+    int rc = cmd_route_load(&c, o->config, err);
     if (rc == 0) rc = cli_route_decide(c, &o->ask, ret_json, err);
     config_free(c);
     if (rc == 0) fprintf(stderr, "no server answers: decided here, as if every model were idle\n");
@@ -228,7 +228,7 @@ static int replay_all(const options *o, const char *arg, shoal_err *err)
     gateway_config *c = NULL;
     buf text = {0};
     size_t n = 0, n_other = 0;
-    int rc = load(&c, o->config, err);
+    int rc = cmd_route_load(&c, o->config, err);
     if (rc == 0) rc = file_read(&text, strcmp(arg, "-") == 0 ? "/dev/stdin" : arg, LINES_MAX_BYTES, err);
     for (const char *at = text.data; rc == 0 && at && *at;) {
         size_t len = strcspn(at, "\n");
@@ -248,8 +248,8 @@ static int replay_all(const options *o, const char *arg, shoal_err *err)
     return rc;
 }
 
-static int (*const RUN[])(const options *o, const char *arg, shoal_err *err) = {list, explain, train,
-                                                                                replay_all};
+static int (*const RUN[])(const options *o, const char *arg, shoal_err *err) = {cmd_route_list, explain,
+                                                                                train, replay_all};
 static const cli_verb VERBS[] = {
     {"list", "", "list the routes, and what each may come to", 0, 0},
     {"explain", "TEXT", "say which model would answer, and why", 1, 1},
@@ -257,7 +257,7 @@ static const cli_verb VERBS[] = {
     {"replay", "FILE", "decide anew what log lines tell; - reads standard input", 1, 1},
     CLI_VERB_END};
 
-static int run(int argc, char **argv)
+static int cmd_route_run(int argc, char **argv)
 {
     options o = {.key = getenv("SHOAL_API_KEY"), .ask.route = "auto"};
     const cli_option opts[] = {
@@ -283,4 +283,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_route = {"route", "what a route comes to and why; its domains; decisions of the past",
-                               "list|explain TEXT|train FILE|replay FILE", run, false};
+                               "list|explain TEXT|train FILE|replay FILE", cmd_route_run, false};

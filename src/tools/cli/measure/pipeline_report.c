@@ -48,12 +48,12 @@ static size_t widest(const config_pipeline *p, const char *(*of)(const config_st
     return n;
 }
 
-static const char *name_of(const config_stage *s)
+static const char *pipeline_report_name_of(const config_stage *s)
 {
     return s->name;
 }
 
-static const char *kind_of(const config_stage *s)
+static const char *pipeline_report_kind_of(const config_stage *s)
 {
     return s->kind->name;
 }
@@ -66,8 +66,9 @@ static const char *model_of(const config_stage *s)
 static void put_stage(const config_pipeline *p, const pipeline_reach *r, unsigned i, buf *out)
 {
     const config_stage *s = &p->stages[i];
-    buf_printf(out, "  %-*s  %-*s  %-*s  ", (int)widest(p, name_of, 5), s->name, (int)widest(p, kind_of, 4),
-               kind_of(s), (int)widest(p, model_of, 5), s->model ? s->model : "-");
+    buf_printf(out, "  %-*s  %-*s  %-*s  ", (int)widest(p, pipeline_report_name_of, 5), s->name,
+               (int)widest(p, pipeline_report_kind_of, 4), pipeline_report_kind_of(s),
+               (int)widest(p, model_of, 5), s->model ? s->model : "-");
     pipeline_put_when(s, out);
     if (s->needs) buf_puts(out, "; after ");
     put_waits(p, i, ", ", false, out);
@@ -89,8 +90,9 @@ static void put_pipeline(const pipeline_survey *s, size_t i, buf *out)
     if (n > 0) buf_putc(out, ')');
     const char *not = uncached(s, p, why);
     buf_printf(out, "; answers are %s%s\n", not ? "not cached: " : "cached", not ? not : "");
-    buf_printf(out, "  %-*s  %-*s  %-*s  %s\n", (int)widest(p, name_of, 5), "STAGE",
-               (int)widest(p, kind_of, 4), "KIND", (int)widest(p, model_of, 5), "MODEL", "RUNS");
+    buf_printf(out, "  %-*s  %-*s  %-*s  %s\n", (int)widest(p, pipeline_report_name_of, 5), "STAGE",
+               (int)widest(p, pipeline_report_kind_of, 4), "KIND", (int)widest(p, model_of, 5), "MODEL",
+               "RUNS");
     for (unsigned k = 0; k < p->n_stages; k++) put_stage(p, r, k, out);
     if (!r->complete) buf_puts(out, "  (there are too many ways through it to try them all)\n");
 }
@@ -108,7 +110,7 @@ void pipeline_report_table(const pipeline_survey *s, buf *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
-static void put_text(const char *key, const char *text, buf *out)
+static void pipeline_report_put_text(const char *key, const char *text, buf *out)
 {
     buf_printf(out, ",\"%s\":", key);
     json_put_string(out, text, strlen(text));
@@ -120,9 +122,9 @@ static void put_stage_json(const config_pipeline *p, const pipeline_reach *r, un
     buf when = {0};
     pipeline_put_when(s, &when);
     buf_printf(out, "%s{\"name\":\"%s\"", i ? "," : "", s->name);
-    put_text("kind", kind_of(s), out);
-    if (s->model) put_text("model", s->model, out);
-    put_text("runs", when.data ? when.data : "", out);
+    pipeline_report_put_text("kind", pipeline_report_kind_of(s), out);
+    if (s->model) pipeline_report_put_text("model", s->model, out);
+    pipeline_report_put_text("runs", when.data ? when.data : "", out);
     buf_puts(out, ",\"waits_for\":[");
     put_waits(p, i, ",", true, out);
     buf_printf(out, "],\"optional\":%s,\"may_run\":%s,\"may_be_skipped\":%s}", s->optional ? "true" : "false",
@@ -142,7 +144,7 @@ static void put_pipeline_json(const pipeline_survey *s, size_t i, buf *out)
     put_way(p, r, (int)r->last, ",", true, out);
     buf_printf(out, "],\"deterministic\":%s,\"cached\":%s", pipeline_survey_fickle(p) ? "false" : "true",
                uncached(s, p, why) ? "false" : "true");
-    if (uncached(s, p, why)) put_text("why_not", why, out);
+    if (uncached(s, p, why)) pipeline_report_put_text("why_not", why, out);
     buf_printf(out, ",\"all_tried\":%s}", r->complete ? "true" : "false");
 }
 

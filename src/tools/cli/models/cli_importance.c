@@ -25,7 +25,7 @@ typedef struct reading {
 } reading;
 
 /* `done` bytes of the text have been read. */
-static int tell(const reading *r, size_t done)
+static int cli_importance_tell(const reading *r, size_t done)
 {
     if (!r->progress || r->progress(r->user, done, r->n_bytes) == 0) return 0;
     return err_set(r->err, SHOAL_ECANCELLED, "stopped at byte %zu of %zu of the text; nothing was written",
@@ -44,7 +44,8 @@ static int read_windows(reading *r, const char *text, size_t len, size_t before)
         size_t n = e.n - at < most ? e.n - at : most;
         rc = engine_logits(r->e, NULL, e.ids + at, n, 1, r->row, r->err);
         r->n_tokens += n;
-        if (rc == 0) rc = tell(r, before + (size_t)((double)len * (double)(at + n) / (double)e.n));
+        if (rc == 0)
+            rc = cli_importance_tell(r, before + (size_t)((double)len * (double)(at + n) / (double)e.n));
     }
     encoding_done(&e);
     return rc;
@@ -120,14 +121,14 @@ static int read_lines(reading *r, const char *text)
         if (n > 0) rc = encode_line(r, text + at, n);
         at += n;
         at += strspn(text + at, "\r\n");
-        if (rc == 0) rc = tell(r, at);
+        if (rc == 0) rc = cli_importance_tell(r, at);
     }
     return rc;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-static int read_text(reading *r, const char *file)
+static int cli_importance_read_text(reading *r, const char *file)
 {
     buf text = {0};
     const model_config *c = model_get_config(r->m);
@@ -162,7 +163,7 @@ int cli_importance(importance **ret, const char *path, const char *text, cli_imp
         model_measure(r.m, imp);
         rc = engine_new(&r.e, r.m, &(engine_options){0}, err);
     }
-    if (rc == 0) rc = read_text(&r, text);
+    if (rc == 0) rc = cli_importance_read_text(&r, text);
     engine_free(r.e);
     model_free(r.m);
     if (rc == 0) {

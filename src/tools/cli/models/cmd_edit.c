@@ -56,7 +56,7 @@ static int edit(const char *in, const char *out, const char *template_file, cons
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_edit_run(int argc, char **argv)
 {
     const char *template_file = NULL;
     cli_list sets = {0};
@@ -89,4 +89,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_edit = {"edit", "write a GGUF again with another chat template or other metadata",
-                              "IN OUT", run, false};
+                              "IN OUT", cmd_edit_run, false};

@@ -70,7 +70,7 @@ static void put_lines(buf *out, const char *what, const float *v, size_t rows, s
     }
 }
 
-static void put_rows(buf *out, const char *key, const float *v, size_t rows, size_t cols)
+static void cmd_logits_put_rows(buf *out, const char *key, const float *v, size_t rows, size_t cols)
 {
     buf_printf(out, "%s\"%s\":[", out->len ? "," : "{", key);
     for (size_t i = 0; i < rows; i++) {
@@ -101,7 +101,7 @@ static int put_encoded(const asked *q, engine *e, const enc_request *r, const ch
 {
     answer a;
     int rc = encode(e, r, &a, err);
-    if (rc == 0 && q->json) put_rows(out, key, a.values, a.rows, a.cols);
+    if (rc == 0 && q->json) cmd_logits_put_rows(out, key, a.values, a.rows, a.cols);
     if (rc == 0 && !q->json) put_lines(out, line, a.values, a.rows, a.cols);
     free(a.values);
     return rc;
@@ -114,7 +114,7 @@ static int put_decoded(const asked *q, const cli_engine *c, const enc_request *s
     size_t rows = q->last == 0 || q->last > n ? n : q->last, cols = model_get_config(c->m)->n_vocab;
     float *logits = calloc(rows * cols, sizeof *logits);
     int rc = logits ? engine_logits(c->e, source, ids, n, rows, logits, err) : err_nomem(err);
-    if (rc == 0 && q->json) put_rows(out, "logits", logits, rows, cols);
+    if (rc == 0 && q->json) cmd_logits_put_rows(out, "logits", logits, rows, cols);
     if (rc == 0 && !q->json) put_lines(out, "position", logits, rows, cols);
     free(logits);
     return rc;
@@ -166,7 +166,7 @@ static int put_all(const asked *q, const cli_engine *c, buf *out, shoal_err *err
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_logits_run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     const char *ids_text = NULL, *decoder_text = NULL, *file = NULL;
@@ -206,4 +206,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_logits = {"logits", "show a network's raw output for token ids or tensors",
-                                "MODEL --ids 1,2,3|--input FILE", run, false};
+                                "MODEL --ids 1,2,3|--input FILE", cmd_logits_run, false};

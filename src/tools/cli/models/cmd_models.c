@@ -42,7 +42,7 @@ static const char *check_file(const manifest_entry *e, const char *manifest_path
     return rc == SHOAL_ENOMEM ? NULL : state;
 }
 
-static void put_json(buf *out, const manifest_entry *e, const char *state, size_t bytes)
+static void cmd_models_put_json(buf *out, const manifest_entry *e, const char *state, size_t bytes)
 {
     const char *const fields[][2] = {{"name", e->name},
                                      {"task", e->task},
@@ -69,7 +69,7 @@ static void put_json(buf *out, const manifest_entry *e, const char *state, size_
 }
 
 /* In 80 columns: what it is in one row, what it is for and how good in the next. */
-static void put_rows(buf *out, const manifest_entry *e, const char *state, size_t bytes)
+static void cmd_models_put_rows(buf *out, const manifest_entry *e, const char *state, size_t bytes)
 {
     buf_printf(out, "\n%-14s %-9s %-6s %-8s %10zu  %s", e->name, or_empty(e->task), or_empty(e->quantisation),
                or_empty(e->version), bytes, state);
@@ -84,7 +84,7 @@ static const cli_verb VERBS[] = {
     {"inspect", "MODEL", "say what a file or folder is, and how fast it would be here", 1, 1},
     CLI_VERB_END};
 
-static int run(int argc, char **argv)
+static int cmd_models_run(int argc, char **argv)
 {
     const char *path = NULL;
     bool json = false, quick = false;
@@ -138,9 +138,9 @@ static int run(int argc, char **argv)
         all_ok &= strcmp(state, "ok") == 0;
         if (json && i) buf_putc(&out, ',');
         if (json)
-            put_json(&out, e, state, bytes);
+            cmd_models_put_json(&out, e, state, bytes);
         else
-            put_rows(&out, e, state, bytes);
+            cmd_models_put_rows(&out, e, state, bytes);
     }
     if (json) buf_puts(&out, "]}");
     if (rc == CLI_OK) rc = cli_print(&out);
@@ -151,4 +151,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_models = {"models", "list models and check their digests, or inspect one",
-                                "[inspect MODEL | packed [MODEL]]", run, false};
+                                "[inspect MODEL | packed [MODEL]]", cmd_models_run, false};

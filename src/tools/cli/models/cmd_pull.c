@@ -20,7 +20,7 @@ enum { TOKEN_MAX = 65536 };
 
 static volatile sig_atomic_t stop;
 
-static void on_signal(int sig)
+static void cmd_pull_on_signal(int sig)
 {
     (void)sig;
     stop = 1;
@@ -29,7 +29,7 @@ static void on_signal(int sig)
 /* The first Ctrl-C stops cleanly; should that take long, the second one ends the process. */
 static void catch_signals(void)
 {
-    struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction a = {.sa_handler = cmd_pull_on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
@@ -91,7 +91,7 @@ static void put_try(buf *out, const char *task, const char *model)
     buf_printf(out, "\ntry: shoal %s %s %s", command, model, hears ? "speech.wav" : "\"Hello\"");
 }
 
-static void put_text(buf *out, const pull_done *d, bool aside)
+static void cmd_pull_put_text(buf *out, const pull_done *d, bool aside)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < d->n; i++) sum += d->files[i].bytes;
@@ -105,7 +105,7 @@ static void put_text(buf *out, const pull_done *d, bool aside)
         put_try(out, "generate", aside && d->named ? d->files[0].path : d->model);
 }
 
-static void put_json(buf *out, const pull_done *d)
+static void cmd_pull_put_json(buf *out, const pull_done *d)
 {
     buf_putc(out, '{');
     json_put_text(out, "model", d->model);
@@ -143,16 +143,16 @@ static int pull_and_print(const pull_options *o, bool aside, bool json)
         return rc;
     }
     if (json)
-        put_json(&out, &done);
+        cmd_pull_put_json(&out, &done);
     else
-        put_text(&out, &done, aside);
+        cmd_pull_put_text(&out, &done, aside);
     rc = cli_print(&out);
     buf_done(&out);
     arena_free(done.mem);
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_pull_run(int argc, char **argv)
 {
     pull_options o = {.to = stderr, .stop = &stop};
     const char *to = NULL, *token_file = NULL;
@@ -208,4 +208,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_pull = {"pull", "fetch a model: hf:ORG/NAME, ollama:NAME, oci://... or an address",
-                              "REF", run, false};
+                              "REF", cmd_pull_run, false};

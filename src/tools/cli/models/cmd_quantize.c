@@ -19,14 +19,14 @@ typedef struct progress {
 /* Ctrl-C leaves through on_progress, so that the half-written temporary goes. */
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void cmd_quantize_on_signal(int number)
 {
     (void)number;
     interrupted = 1;
 }
 
 /* done of total `things`; note: what is being worked on. */
-static int show(progress *p, size_t done, size_t total, const char *things, const char *note)
+static int cmd_quantize_show(progress *p, size_t done, size_t total, const char *things, const char *note)
 {
     size_t parts = p->live ? 1000 : 10,
            at = total ? (size_t)((double)parts * (double)done / (double)total) : parts;
@@ -41,14 +41,14 @@ static int show(progress *p, size_t done, size_t total, const char *things, cons
     return interrupted;
 }
 
-static int on_progress(void *user, size_t done, size_t total, const char *tensor)
+static int cmd_quantize_on_progress(void *user, size_t done, size_t total, const char *tensor)
 {
-    return show(user, done, total, "tensors", tensor);
+    return cmd_quantize_show(user, done, total, "tensors", tensor);
 }
 
 static int on_read(void *user, size_t done, size_t total)
 {
-    return show(user, done, total, "bytes read", "");
+    return cmd_quantize_show(user, done, total, "bytes read", "");
 }
 
 static double relative(const quantize_class *c)
@@ -75,7 +75,7 @@ static void print_plain(const quantize_report *r, const char *out)
            r->bytes_in ? 100.0 * (double)r->bytes_out / (double)r->bytes_in : 0.0, hex);
 }
 
-static int print_json(const quantize_report *r, const char *path)
+static int cmd_quantize_print_json(const quantize_report *r, const char *path)
 {
     char hex[65];
     sha256_hex(&r->digest, hex);
@@ -130,7 +130,7 @@ static int quantize(const char *in, const char *out, const char *text, quantize_
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_quantize_run(int argc, char **argv)
 {
     const char *type = "q8_0", *name = NULL, *version = NULL, *text = NULL;
     cli_list overrides = {0};
@@ -155,17 +155,17 @@ static int run(int argc, char **argv)
                           .n_overrides = overrides.n,
                           .name = name,
                           .version = version,
-                          .progress = on_progress,
+                          .progress = cmd_quantize_on_progress,
                           .user = &p};
     if (!quantize_parse_type(type, &o)) return unknown_type(type);
     quantize_report r = {0};
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    signal(SIGINT, cmd_quantize_on_signal);
+    signal(SIGTERM, cmd_quantize_on_signal);
     if (quantize(a.v[0], a.v[1], text, &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
-    if (json) return print_json(&r, a.v[1]);
+    if (json) return cmd_quantize_print_json(&r, a.v[1]);
     print_plain(&r, a.v[1]);
     return CLI_OK;
 }
 
-const cli_command cmd_quantize = {"quantize", "write a smaller GGUF from a folder or a GGUF", "IN OUT", run,
-                                  false};
+const cli_command cmd_quantize = {"quantize", "write a smaller GGUF from a folder or a GGUF", "IN OUT",
+                                  cmd_quantize_run, false};

@@ -56,7 +56,7 @@ static void print_removed(const char *model, bool json)
     buf_done(&out);
 }
 
-static int run(int argc, char **argv)
+static int cmd_rm_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *from = NULL;
     bool force = false, json = false;
@@ -81,4 +81,4 @@ static int run(int argc, char **argv)
     return rc ? cli_fail(&cmd_rm, &err) : cli_flush(CLI_OK);
 }
 
-const cli_command cmd_rm = {"rm", "remove a model's file from the store", "MODEL", run, false};
+const cli_command cmd_rm = {"rm", "remove a model's file from the store", "MODEL", cmd_rm_run, false};

@@ -14,7 +14,7 @@
 
 enum { COLUMNS = 79, LEFT = 14 };
 
-static void put_name(const char *name)
+static void cmd_show_put_name(const char *name)
 {
     printf("%-*s", LEFT, name);
 }
@@ -44,12 +44,12 @@ static void put_words(const json_t *list)
     putchar('\n');
 }
 
-static void put_value(const char *name, const json_t *v)
+static void cmd_show_put_value(const char *name, const json_t *v)
 {
     if (!v || json_is_null(v) || (json_is_string(v) && !*json_string_value(v)) ||
         (json_is_array(v) && json_array_size(v) == 0))
         return;
-    put_name(name);
+    cmd_show_put_name(name);
     json_t *one = json_is_string(v) ? json_pack("[O]", v) : NULL;
     if (json_is_array(v) || one)
         put_words(one ? one : v);
@@ -68,7 +68,7 @@ static void put_sampling(const json_t *o)
     const char *key, *comma = "";
     json_t *v;
     if (json_object_size(o) == 0) return;
-    put_name("sampling");
+    cmd_show_put_name("sampling");
     json_object_foreach((json_t *)(uintptr_t)o, key, v)
     {
         fputs(comma, stdout);
@@ -104,7 +104,7 @@ static void put_fields(const json_t *m)
                                             {"ready", "ready"},
                                             {"loaded by", "loaded_by"}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        put_value(fields[i][0], json_object_get(m, fields[i][1]));
+        cmd_show_put_value(fields[i][0], json_object_get(m, fields[i][1]));
     double bytes = json_number_value(json_object_get(m, "memory_bytes"));
     if (bytes > 0) printf("%-*s%.0f MB\n", LEFT, "memory", bytes / 1e6);
     put_sampling(json_object_get(m, "sampling"));
@@ -168,7 +168,7 @@ static int show_served(const served *at, const char *key, bool json, shoal_err *
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_show_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *manifest = NULL;
     bool json = false;
@@ -197,5 +197,5 @@ static int run(int argc, char **argv)
                    : cli_fail(&cmd_show, &err);
 }
 
-const cli_command cmd_show = {"show", "say what a model is: one that is served, or a file", "MODEL", run,
-                              false};
+const cli_command cmd_show = {"show", "say what a model is: one that is served, or a file", "MODEL",
+                              cmd_show_run, false};

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "command/cli_model.h"
 
-static void put_json(buf *out, const encoding *e)
+static void cmd_tokenize_put_json(buf *out, const encoding *e)
 {
     buf_puts(out, "{\"ids\":[");
     for (size_t i = 0; i < e->n; i++) buf_printf(out, "%s%d", i ? "," : "", e->ids[i]);
@@ -52,7 +52,7 @@ static int open_source(source *s, const char *arg, const cli_model_options *mo, 
     return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", arg, model_tokenizer_error(s->model.m));
 }
 
-static int run(int argc, char **argv)
+static int cmd_tokenize_run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     const char *pair = NULL;
@@ -80,7 +80,7 @@ static int run(int argc, char **argv)
         rc = cli_fail(&cmd_tokenize, &err);
     } else {
         if (json)
-            put_json(&out, &e);
+            cmd_tokenize_put_json(&out, &e);
         else
             put_plain(&out, &e, src.t);
         rc = cli_print(&out);
@@ -94,4 +94,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_tokenize = {"tokenize", "show a text's tokens and where they come from", "MODEL TEXT|-",
-                                  run, false};
+                                  cmd_tokenize_run, false};

@@ -34,7 +34,7 @@ int logits_ids(const char *text, const char *what, int32_t **ret, size_t *ret_n,
     return 0;
 }
 
-static const tensor *find(const st_list *l, const char **ret_name)
+static const tensor *logits_input_find(const st_list *l, const char **ret_name)
 {
     static const char *const names[] = {"px", "x", "mel"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
@@ -63,7 +63,7 @@ static void turn(float *v, const float *from, size_t bands, size_t frames)
         for (size_t f = 0; f < frames; f++) v[f * bands + b] = from[b * frames + f];
 }
 
-static int take(logits_input *in, const tensor *t, const char *name, shoal_err *err)
+static int logits_input_take(logits_input *in, const tensor *t, const char *name, shoal_err *err)
 {
     size_t each, all;
     if (size_mul(in->n_features, in->width, &each) || size_mul(each, in->n, &all)) return err_nomem(err);
@@ -84,7 +84,7 @@ static int take(logits_input *in, const tensor *t, const char *name, shoal_err *
 static int read_tensors(logits_input *ret, const st_list *l, const char *path, shoal_err *err)
 {
     const char *name = NULL;
-    const tensor *t = find(l, &name);
+    const tensor *t = logits_input_find(l, &name);
     if (!t)
         return err_set(err, SHOAL_EFORMAT,
                        "%s: none of the tensors px (pictures), x (series) and mel (speech)", path);
@@ -95,7 +95,7 @@ static int read_tensors(logits_input *ret, const st_list *l, const char *path, s
                        "%s: tensor %s has another shape than px [n][channels][height][width], x "
                        "[n][rows][columns] or mel [bands][frames]",
                        path, name);
-    return take(ret, t, name, err);
+    return logits_input_take(ret, t, name, err);
 }
 
 int logits_input_read(logits_input *ret, const char *path, shoal_err *err)

@@ -160,7 +160,7 @@ typedef struct counts {
     double served, served_other; /* and allowed by the rule */
 } counts;
 
-static counts count(const measure *m, double threshold, const char *kind)
+static counts cache_measure_count(const measure *m, double threshold, const char *kind)
 {
     counts c = {0};
     for (size_t i = 0; i < m->n; i++) {
@@ -185,7 +185,7 @@ static void print_thresholds(const measure *m)
     printf("%-10s | %-27s | %s\n", "", "by likeness alone", "and verified");
     printf("%-10s | %9s %17s | %9s %17s\n", "THRESHOLD", "HITS %", "FALSE HITS %", "HITS %", "FALSE HITS %");
     for (size_t i = 0; i < sizeof AT / sizeof *AT; i++) {
-        counts c = count(m, AT[i], NULL);
+        counts c = cache_measure_count(m, AT[i], NULL);
         printf("%10.2f | %9.1f %17.1f | %9.1f %17.1f\n", AT[i], share(c.found, c.same),
                share(c.found_other, c.other), share(c.served, c.same), share(c.served_other, c.other));
     }
@@ -206,16 +206,16 @@ static void print_kinds(const measure *m)
     for (int same = 1; same >= 0; same--)
         for (size_t i = 0; i < m->n; i++) {
             if (m->pairs[i].same != same || is_listed(m, i)) continue;
-            counts c = count(m, m->ask->threshold, m->pairs[i].kind);
+            counts c = cache_measure_count(m, m->ask->threshold, m->pairs[i].kind);
             double n = same ? c.same : c.other;
             printf("%-24s %-6s %6.0f %12.1f %12.1f\n", m->pairs[i].kind, same ? "yes" : "no", n,
                    share(same ? c.found : c.found_other, n), share(same ? c.served : c.served_other, n));
         }
 }
 
-static void print_json(const measure *m)
+static void cache_measure_print_json(const measure *m)
 {
-    counts c = count(m, m->ask->threshold, NULL);
+    counts c = cache_measure_count(m, m->ask->threshold, NULL);
     printf("{\"pairs\":%zu,\"same\":%.0f,\"threshold\":%g,\"hit_rate\":%.4f,\"false_hit_rate\":%.4f,"
            "\"verified_hit_rate\":%.4f,\"verified_false_hit_rate\":%.4f,\"embed_p50_ms\":%.3f}\n",
            m->n, c.same, m->ask->threshold, share(c.found, c.same) / 100, share(c.found_other, c.other) / 100,
@@ -224,10 +224,10 @@ static void print_json(const measure *m)
 
 static void print(const measure *m)
 {
-    counts c = count(m, 0, NULL);
+    counts c = cache_measure_count(m, 0, NULL);
     qsort(m->ms, m->n_ms, sizeof *m->ms, number_compare_doubles);
     if (m->ask->json) {
-        print_json(m);
+        cache_measure_print_json(m);
         return;
     }
     printf("%zu pairs, %.0f that one answer serves and %.0f that it does not; an embedding takes %.2f ms "

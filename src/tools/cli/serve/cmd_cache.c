@@ -28,7 +28,7 @@ static int find_server(const given *g, http_where *where, buf *headers, shoal_er
     return rc == 0 && headers->failed ? err_nomem(err) : rc;
 }
 
-static int ask(const given *g, const char *method, const char *path, buf *ret, shoal_err *err)
+static int cmd_cache_ask(const given *g, const char *method, const char *path, buf *ret, shoal_err *err)
 {
     http_where where;
     buf headers = {0};
@@ -46,11 +46,11 @@ static int ask(const given *g, const char *method, const char *path, buf *ret, s
     return rc;
 }
 
-static int show(const given *g, shoal_err *err)
+static int cmd_cache_show(const given *g, shoal_err *err)
 {
     buf reply = {0}, lines = {0};
     json_t *o = NULL;
-    int rc = ask(g, "GET", "/v1/cache", &reply, err);
+    int rc = cmd_cache_ask(g, "GET", "/v1/cache", &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, g->url, err);
     if (rc == 0) cache_view_put(&lines, o);
     if (rc == 0 && lines.failed) rc = err_nomem(err);
@@ -81,7 +81,7 @@ static int purge(const given *g, shoal_err *err)
         rc = err_set(err, SHOAL_EINVALID,
                      "say what is to be purged: --model, --version, --route, --pipeline, "
                      "--ensemble or --tag; or everything: --all");
-    if (rc == 0) rc = ask(g, "DELETE", path.data, &reply, err);
+    if (rc == 0) rc = cmd_cache_ask(g, "DELETE", path.data, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, g->url, err);
     if (rc == 0 && g->json)
         cli_printf("%s\n", reply.data);
@@ -93,7 +93,7 @@ static int purge(const given *g, shoal_err *err)
     return rc;
 }
 
-static int measure(const given *g, const char *path, shoal_err *err)
+static int cmd_cache_measure(const given *g, const char *path, shoal_err *err)
 {
     http_where where;
     buf headers = {0};
@@ -110,7 +110,7 @@ static int measure(const given *g, const char *path, shoal_err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_cache_run(int argc, char **argv)
 {
     static const cli_verb VERBS[] = {
         {"show", "", "show how often kept answers have answered, by whom", 0, 0},
@@ -140,9 +140,11 @@ static int run(int argc, char **argv)
     const cli_verb *verb;
     int rc = cli_parse_verb(&a, &verb, &cmd_cache, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    rc = verb == &VERBS[0] ? show(&g, &err) : verb == &VERBS[1] ? purge(&g, &err) : measure(&g, a.v[0], &err);
+    rc = verb == &VERBS[0]   ? cmd_cache_show(&g, &err)
+         : verb == &VERBS[1] ? purge(&g, &err)
+                             : cmd_cache_measure(&g, a.v[0], &err);
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_cache, &err));
 }
 
 const cli_command cmd_cache = {"cache", "show, purge or measure the answers that a running Shoal keeps",
-                               "show|purge|measure PAIRS.jsonl", run, false};
+                               "show|purge|measure PAIRS.jsonl", cmd_cache_run, false};

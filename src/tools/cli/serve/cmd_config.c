@@ -54,7 +54,7 @@ static int say_json(const char *path, const json_t *notes, int rc, const shoal_e
     return failed ? err_nomem(err) : rc == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int check(const char *path, bool json, shoal_err *err)
+static int cmd_config_check(const char *path, bool json, shoal_err *err)
 {
     gateway_config *c = NULL;
     json_t *notes = json_array();
@@ -77,7 +77,7 @@ static int check(const char *path, bool json, shoal_err *err)
 
 /* ---- show -------------------------------------------------------------------------------------------- */
 
-static int show(const char *path, bool json, shoal_err *err)
+static int cmd_config_show(const char *path, bool json, shoal_err *err)
 {
     gateway_config *c = NULL;
     json_t *tree = NULL;
@@ -120,9 +120,9 @@ static const cli_verb VERBS[] = {
     {"docs", "[KEY...]", "print the reference of all keys, or of these, as a Markdown table", 0, KEYS_MAX},
     CLI_VERB_END};
 
-static int (*const RUN[])(const char *path, bool json, shoal_err *err) = {check, show};
+static int (*const RUN[])(const char *path, bool json, shoal_err *err) = {cmd_config_check, cmd_config_show};
 
-static int run(int argc, char **argv)
+static int cmd_config_run(int argc, char **argv)
 {
     bool json = false;
     const cli_option opts[] = {CLI_JSON(&json), CLI_END};
@@ -144,4 +144,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_config = {"config", "check a configuration, show it with its defaults, list all keys",
-                                "check|show [FILE], docs [KEY...]", run, false};
+                                "check|show [FILE], docs [KEY...]", cmd_config_run, false};

@@ -13,7 +13,7 @@ static const char *const sentences[] = {
     "sensor vibration asset=pump-12 change=+64% threshold=20% window=30s",
 };
 
-static int ask(const http_where *where, const char *sentence, bool json, shoal_err *err)
+static int cmd_demo_ask(const http_where *where, const char *sentence, bool json, shoal_err *err)
 {
     buf reply = {0};
     json_t *a = NULL;
@@ -30,7 +30,7 @@ static int ask(const http_where *where, const char *sentence, bool json, shoal_e
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_demo_run(int argc, char **argv)
 {
     bool json = false;
     const cli_option options[] = {CLI_JSON(&json), CLI_END};
@@ -41,8 +41,9 @@ static int run(int argc, char **argv)
     http_where where;
     rc = cli_process_where(&where, a.n ? a.v[0] : NULL, &err);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences && rc == 0; i++)
-        rc = ask(&where, sentences[i], json, &err);
+        rc = cmd_demo_ask(&where, sentences[i], json, &err);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_demo, &err);
 }
 
-const cli_command cmd_demo = {"demo", "send five requests to a running home cluster", "[URL]", run, false};
+const cli_command cmd_demo = {"demo", "send five requests to a running home cluster", "[URL]", cmd_demo_run,
+                              false};

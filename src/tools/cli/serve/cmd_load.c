@@ -45,7 +45,7 @@ static int put_sizes(json_t *body, const sizes *s, const char *name, const char 
     return rc;
 }
 
-static int load(const http_where *where, const cli_loads_ask *ask, bool json, shoal_err *err)
+static int serve_cmd_load(const http_where *where, const cli_loads_ask *ask, bool json, shoal_err *err)
 {
     json_t *last = NULL;
     int rc = cli_loads_send(where, ask, &last, err);
@@ -58,7 +58,7 @@ static int load(const http_where *where, const cli_loads_ask *ask, bool json, sh
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_load_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *name = NULL, *sha256 = NULL;
     bool json = false, keep = false, quiet = false;
@@ -91,9 +91,9 @@ static int run(int argc, char **argv)
     if (rc == 0) rc = cli_process_where(&where, server, &err);
     const cli_loads_ask ask = {
         .path = "/v1/models/load", .body = body, .what = a.v[0], .key = key, .quiet = quiet};
-    if (rc == 0) rc = load(&where, &ask, json, &err);
+    if (rc == 0) rc = serve_cmd_load(&where, &ask, json, &err);
     json_decref(body);
     return rc ? cli_fail(&cmd_load, &err) : cli_flush(CLI_OK);
 }
 
-const cli_command cmd_load = {"load", "load a model into a running server", "MODEL", run, false};
+const cli_command cmd_load = {"load", "load a model into a running server", "MODEL", cmd_load_run, false};

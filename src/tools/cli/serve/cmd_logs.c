@@ -18,7 +18,7 @@ typedef struct view {
 } view;
 
 /* Not 0: nobody reads. */
-static int show(const view *v, const char *line, size_t n)
+static int cmd_logs_show(const view *v, const char *line, size_t n)
 {
     buf out = {0};
     if (v->form == LOG_FORM_JSON || !log_view_put(&out, v->form, cli_columns(80), v->colour, line, n)) {
@@ -30,9 +30,9 @@ static int show(const view *v, const char *line, size_t n)
     return ferror(stdout);
 }
 
-static int on_event(void *user, const sse_event *e)
+static int cmd_logs_on_event(void *user, const sse_event *e)
 {
-    int rc = show(user, e->data, e->n_data);
+    int rc = cmd_logs_show(user, e->data, e->n_data);
     return rc || fflush(stdout) != 0;
 }
 
@@ -47,7 +47,7 @@ static int show_kept(const view *v, const http_where *where, const char *path, c
     json_array_foreach(json_object_get(parsed, "lines"), i, line)
     {
         char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
-        if (text) show(v, text, strlen(text));
+        if (text) cmd_logs_show(v, text, strlen(text));
         free(text);
     }
     json_decref(parsed);
@@ -57,7 +57,7 @@ static int show_kept(const view *v, const http_where *where, const char *path, c
 
 static sse_client following;
 
-static void on_signal(int number)
+static void cmd_logs_on_signal(int number)
 {
     (void)number;
     sse_client_stop(&following);
@@ -65,8 +65,8 @@ static void on_signal(int number)
 
 static int follow(const view *v, const http_where *where, const char *path, const char *key, shoal_err *err)
 {
-    struct sigaction act = {.sa_handler = on_signal};
-    following = (sse_client){.event = on_event, .user = (void *)v, .http.fd = -1};
+    struct sigaction act = {.sa_handler = cmd_logs_on_signal};
+    following = (sse_client){.event = cmd_logs_on_event, .user = (void *)v, .http.fd = -1};
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     int rc = sse_client_ask(&following, where, path, NULL, key, err);
@@ -82,7 +82,7 @@ static log_form choose_form(bool json)
     return form && strcmp(form, "pairs") == 0 ? LOG_FORM_PAIRS : LOG_FORM_JSON;
 }
 
-static int run(int argc, char **argv)
+static int cmd_logs_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *level = "info", *color = NULL;
     bool json = false, follows = false;
@@ -115,4 +115,5 @@ static int run(int argc, char **argv)
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_logs, &err));
 }
 
-const cli_command cmd_logs = {"logs", "show what a running Shoal has logged, or follow it", "", run, false};
+const cli_command cmd_logs = {"logs", "show what a running Shoal has logged, or follow it", "", cmd_logs_run,
+                              false};

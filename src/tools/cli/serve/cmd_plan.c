@@ -261,7 +261,7 @@ static void put_prices(buf *out, const planning *x)
     }
 }
 
-static int print_json(const planning *x)
+static int cmd_plan_print_json(const planning *x)
 {
     buf out = {0};
     put_assignments(&out, x);
@@ -294,7 +294,7 @@ static int print_json(const planning *x)
     return ok ? 0 : SHOAL_ENOMEM;
 }
 
-static int run(int argc, char **argv)
+static int cmd_plan_run(int argc, char **argv)
 {
     bool json = false;
     const char *nodes_path = NULL, *server = NULL;
@@ -315,7 +315,7 @@ static int run(int argc, char **argv)
     rc = nodes_path && server
              ? err_set(&err, SHOAL_EINVALID, "give the nodes with --nodes or --server, not both")
              : make_plan(&x, a.v[0], nodes_path, server, &err);
-    if (rc == 0 && json && print_json(&x) != 0) rc = err_nomem(&err);
+    if (rc == 0 && json && cmd_plan_print_json(&x) != 0) rc = err_nomem(&err);
     if (rc == 0 && !json) print_text(&x);
     rc = rc != 0 ? cli_fail(&cmd_plan, &err) : x.p.n_gaps > 0 ? CLI_FAILED : CLI_OK;
     planning_done(&x);
@@ -323,4 +323,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_plan = {"plan", "show where the models of a configuration would run, and why",
-                              "SHOAL.YAML", run, false};
+                              "SHOAL.YAML", cmd_plan_run, false};

@@ -11,7 +11,7 @@
 #include "command/cli_process.h"
 #include "view/ps_view.h"
 
-static int show(const http_where *where, const char *key, bool json, shoal_err *err)
+static int cmd_ps_show(const http_where *where, const char *key, bool json, shoal_err *err)
 {
     buf answer = {0}, out = {0};
     json_t *status = NULL, *models = NULL;
@@ -34,7 +34,7 @@ static int show(const http_where *where, const char *key, bool json, shoal_err *
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_ps_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
     bool json = false;
@@ -50,9 +50,9 @@ static int run(int argc, char **argv)
     shoal_err err = {0};
     http_where where;
     rc = cli_process_where(&where, server, &err);
-    if (rc == 0) rc = show(&where, key, json, &err);
+    if (rc == 0) rc = cmd_ps_show(&where, key, json, &err);
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_ps, &err));
 }
 
-const cli_command cmd_ps = {"ps", "list the models that a running Shoal serves, and their load", "", run,
-                            false};
+const cli_command cmd_ps = {"ps", "list the models that a running Shoal serves, and their load", "",
+                            cmd_ps_run, false};

@@ -243,7 +243,7 @@ static void stop_now(uv_timer_t *t)
 }
 
 /* Say so to those who still wait; whoever does not take even that is left behind. */
-static void cut(server *s, const char *reason)
+static void cmd_serve_cut(server *s, const char *reason)
 {
     LOG(LOG_WARN, "serve", "drain_cut", LOG_S("reason", reason));
     uv_timer_start(&s->drain, stop_now, CUT_GRACE_MS, 0);
@@ -252,7 +252,7 @@ static void cut(server *s, const char *reason)
 
 static void drain_over(uv_timer_t *t)
 {
-    cut(t->data, "some answers did not end within drain_ms");
+    cmd_serve_cut(t->data, "some answers did not end within drain_ms");
 }
 
 /* From here on a turn of the loop later: the server is not torn down under its own callback. */
@@ -305,7 +305,7 @@ static void signalled(uv_signal_t *h, int signum)
     if (signum == SIGHUP && s->stopping) return; /* a closed terminal sends it more than once */
     if (++s->n_signals > 2) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
     if (s->n_signals == 2) s->exit_code = 128 + signum;
-    if (s->n_signals == 2 && s->gateway) cut(s, "a second signal");
+    if (s->n_signals == 2 && s->gateway) cmd_serve_cut(s, "a second signal");
     if (s->stopping) return;
     LOG(LOG_INFO, "serve", "stopping", LOG_I("signal", signum));
     begin_stop(s);
@@ -604,7 +604,7 @@ static int start_reload(server *s, shoal_err *err)
 }
 
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
-static int start(server *s, shoal_err *err)
+static int cmd_serve_start(server *s, shoal_err *err)
 {
     s->far.loop = &s->loop;
     env time = env_uv(&s->loop);
@@ -653,8 +653,8 @@ static int serve(server *s)
     watch_signals(s);
     const supervised_events ev = {.exited = worker_exited, .user = s};
     int level = log_level_parse(s->config->log_level);
-    bool failed =
-        supervised_open(&s->supervised, &s->loop, &ev, s->json_log, level, &err) != 0 || start(s, &err) != 0;
+    bool failed = supervised_open(&s->supervised, &s->loop, &ev, s->json_log, level, &err) != 0 ||
+                  cmd_serve_start(s, &err) != 0;
     if (failed) begin_stop(s);
     json_set_drop_large(pool_job_drop_json, &s->loop);
     uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -683,7 +683,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
 }
 
 /* shoal serve --check: all that can be found wrong without starting anything. */
-static int check(server *s)
+static int cmd_serve_check(server *s)
 {
     shoal_err err;
     json_t *notes = json_array(), *note;
@@ -702,7 +702,7 @@ static int check(server *s)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+static int cmd_serve_run(int argc, char **argv)
 {
     server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
     const char *config = NULL, *listen = NULL, *color = NULL;
@@ -732,7 +732,7 @@ static int run(int argc, char **argv)
         rc = cli_fail(&cmd_serve, &err);
         if (check_only) rc = CLI_FAILED;
     } else if (check_only) {
-        rc = check(&s);
+        rc = cmd_serve_check(&s);
     } else if (serve_models_fit(s.config, s.specs, &err) != 0 ||
                serve_stages_open(&s.stages, s.config, s.specs, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
@@ -745,4 +745,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker per model replica",
-                               "", run, false};
+                               "", cmd_serve_run, false};

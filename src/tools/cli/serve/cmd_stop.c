@@ -6,7 +6,7 @@
 #include "command/cli_loads.h"
 #include "command/cli_process.h"
 
-static int run(int argc, char **argv)
+static int cmd_stop_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
     bool json = false, now = false, force = false, quiet = false;
@@ -41,4 +41,4 @@ static int run(int argc, char **argv)
     return rc ? cli_fail(&cmd_stop, &err) : cli_flush(CLI_OK);
 }
 
-const cli_command cmd_stop = {"stop", "unload a model from a running server", "MODEL", run, false};
+const cli_command cmd_stop = {"stop", "unload a model from a running server", "MODEL", cmd_stop_run, false};

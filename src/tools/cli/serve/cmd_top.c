@@ -31,14 +31,14 @@ typedef struct top {
 
 static volatile sig_atomic_t stopped;
 
-static void on_signal(int sig)
+static void cmd_top_on_signal(int sig)
 {
     stopped = 1;
 }
 
 /* ---- looking ------------------------------------------------------------------------------------- */
 
-static int refuse(const top *t, shoal_err *err)
+static int cmd_top_refuse(const top *t, shoal_err *err)
 {
     if (t->client.status == 401)
         return err_set(err, SHOAL_EUNAVAILABLE,
@@ -47,13 +47,13 @@ static int refuse(const top *t, shoal_err *err)
                    t->url, t->client.status);
 }
 
-static int look(top *t, shoal_err *err)
+static int cmd_top_look(top *t, shoal_err *err)
 {
     json_t *status = NULL;
     http_ask ask = {.method = "GET", .path = "/v1/status", .headers = *t->headers ? t->headers : NULL};
     int rc = http_client_exchange(&t->client, &ask, err);
     if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
-    if (rc == 0 && t->client.status != 200) rc = refuse(t, err);
+    if (rc == 0 && t->client.status != 200) rc = cmd_top_refuse(t, err);
     if (rc == 0 && t->client.body.len > STATUS_MAX_BYTES)
         rc = err_set(err, SHOAL_ELIMIT, "%s: its status is over %zu bytes long", t->url, STATUS_MAX_BYTES);
     if (rc == 0) rc = json_parse(&status, t->client.body.data, t->client.body.len, t->url, err);
@@ -73,7 +73,7 @@ static double seconds(const top *t)
     return t->before ? (double)(t->now_ns - t->before_ns) / 1e9 : 0;
 }
 
-static int print_json(const top *t, shoal_err *err)
+static int cmd_top_print_json(const top *t, shoal_err *err)
 {
     json_t *all = top_view_json(t->now, t->before, seconds(t));
     if (!all) return err_nomem(err);
@@ -132,10 +132,10 @@ static bool wait_ms(const top *t, long long ms)
 
 static void on_resize(int sig) {}
 
-static int enter(struct termios *before)
+static int cmd_top_enter(struct termios *before)
 {
     struct termios raw;
-    struct sigaction stop = {.sa_handler = on_signal}, resize = {.sa_handler = on_resize};
+    struct sigaction stop = {.sa_handler = cmd_top_on_signal}, resize = {.sa_handler = on_resize};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGHUP, &stop, NULL);
@@ -148,19 +148,19 @@ static int enter(struct termios *before)
     return 0;
 }
 
-static void leave(const struct termios *before)
+static void cmd_top_leave(const struct termios *before)
 {
     fputs("\x1b[?25h\x1b[?1049l", stdout);
     fflush(stdout);
     tcsetattr(STDIN_FILENO, TCSANOW, before);
 }
 
-static int watch(top *t, long long ms, shoal_err *err)
+static int cmd_top_watch(top *t, long long ms, shoal_err *err)
 {
-    int rc = look(t, err);
+    int rc = cmd_top_look(t, err);
     while (rc == 0 && wait_ms(t, ms)) {
-        rc = look(t, err);
-        if (rc == 0) rc = t->json ? print_json(t, err) : print_lines(t, err);
+        rc = cmd_top_look(t, err);
+        if (rc == 0) rc = t->json ? cmd_top_print_json(t, err) : print_lines(t, err);
         if (rc != 0 && t->drawn) {
             print_trouble(err);
             rc = 0;
@@ -174,16 +174,16 @@ static int watch(top *t, long long ms, shoal_err *err)
 static int run_top(top *t, long long ms, shoal_err *err)
 {
     struct termios before;
-    t->drawn = t->drawn && enter(&before) == 0;
-    int rc = watch(t, ms, err);
-    if (t->drawn) leave(&before);
+    t->drawn = t->drawn && cmd_top_enter(&before) == 0;
+    int rc = cmd_top_watch(t, ms, err);
+    if (t->drawn) cmd_top_leave(&before);
     http_client_done(&t->client);
     json_decref(t->now);
     json_decref(t->before);
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_top_run(int argc, char **argv)
 {
     const char *url = NULL, *key = getenv("SHOAL_API_KEY");
     long long ms = 1000;
@@ -216,4 +216,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_top = {"top", "watch what a running Shoal does: replicas, tokens/s, queues, moves", "",
-                             run, false};
+                             cmd_top_run, false};

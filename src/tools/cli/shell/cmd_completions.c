@@ -17,7 +17,7 @@ enum { PATIENCE_MS = 500 }; /* a person waits behind the tab key */
 /* ---- names of models ---------------------------------------------------------------------------------- */
 
 /* Shells read a line each and show it as it stands: a name with control characters is not offered. */
-static void add(json_t *names, const char *name)
+static void cmd_completions_add(json_t *names, const char *name)
 {
     size_t i;
     json_t *known;
@@ -46,7 +46,7 @@ static void add_served(json_t *names, const char *server)
         json_array_foreach(json_object_get(answer, "data"), i, model)
         {
             const char *id = json_string_value(json_object_get(model, "id"));
-            if (id) add(names, id);
+            if (id) cmd_completions_add(names, id);
         }
     json_decref(answer);
     http_client_done(&c);
@@ -58,7 +58,7 @@ static void add_listed(json_t *names)
     char *path = NULL;
     shoal_err err;
     if (manifest_locate(&path, &err) == 0 && manifest_open(&m, path, &err) == 0)
-        for (size_t i = 0; i < manifest_count(m); i++) add(names, manifest_at(m, i)->name);
+        for (size_t i = 0; i < manifest_count(m); i++) cmd_completions_add(names, manifest_at(m, i)->name);
     manifest_free(m);
     free(path);
 }
@@ -78,7 +78,7 @@ static int put_models(const char *server, bool json)
 
 /* ---- the command -------------------------------------------------------------------------------------- */
 
-static int run(int argc, char **argv)
+static int cmd_completions_run(int argc, char **argv)
 {
     static const cli_verb VERBS[] = {
         {"bash", "", "the script for bash; try it: . <(shoal completions bash)", 0, 0},
@@ -107,4 +107,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_completions = {"completions", "write what bash, zsh or fish offers behind the tab key",
-                                     "bash|zsh|fish", run, false};
+                                     "bash|zsh|fish", cmd_completions_run, false};

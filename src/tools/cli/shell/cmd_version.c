@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "compute/compute.h"
 
-static int run(int argc, char **argv)
+static int cmd_version_run(int argc, char **argv)
 {
     bool json = false;
     const cli_option options[] = {CLI_JSON(&json), CLI_END};
@@ -33,4 +33,5 @@ static int run(int argc, char **argv)
     return CLI_OK;
 }
 
-const cli_command cmd_version = {"version", "show the version and the kernels usable here", "", run, false};
+const cli_command cmd_version = {"version", "show the version and the kernels usable here", "",
+                                 cmd_version_run, false};

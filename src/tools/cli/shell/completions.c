@@ -9,7 +9,7 @@
 
 /* ---- kinds -------------------------------------------------------------------------------------------- */
 
-static completion_kind kind_of(const char *s, size_t n)
+static completion_kind completions_kind_of(const char *s, size_t n)
 {
     static const struct {
         const char *word;
@@ -27,7 +27,7 @@ completion_kind completion_of(const char *word)
 {
     for (const char *s = word + strspn(word, "["); *s;) {
         size_t n = strcspn(s, "|]");
-        completion_kind k = kind_of(s, n);
+        completion_kind k = completions_kind_of(s, n);
         if (k != TAKES_ANY) return k;
         s += n + strspn(s + n, "|]");
     }

@@ -2,7 +2,7 @@
 #include "cli/shell/completions.h"
 
 /* troff reads \ and a dot or an apostrophe at the start of a line; a plain - is a hyphen. */
-static void put_text(FILE *to, const char *s)
+static void completions_man_put_text(FILE *to, const char *s)
 {
     for (; *s; s++) {
         if (*s == '-')
@@ -21,14 +21,14 @@ static void put_option(FILE *to, const cli_option *o)
     fputs(".TP\n.BR ", to);
     if (o->letter) fprintf(to, "\\-%c \", \" ", o->letter);
     fputs("\\-\\-", to);
-    put_text(to, o->name);
+    completions_man_put_text(to, o->name);
     if (o->arg) {
         fputs(" \" ", to);
-        put_text(to, o->arg);
+        completions_man_put_text(to, o->arg);
         fputc('"', to);
     }
     fputs("\n\\&", to);
-    put_text(to, o->help);
+    completions_man_put_text(to, o->help);
     fputs(".\n", to);
 }
 
@@ -37,7 +37,7 @@ static void put_command(void *user, const cli_command *cmd, const cli_option *op
     FILE *to = user;
     if (cmd->hidden) return;
     fputs(".SS shoal ", to);
-    put_text(to, cmd->name);
+    completions_man_put_text(to, cmd->name);
     fputc('\n', to);
     for (const cli_option *o = options; o->kind != CLI_KIND_END; o++) put_option(to, o);
 }

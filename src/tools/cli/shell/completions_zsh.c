@@ -10,7 +10,7 @@ static const char *const ACTIONS[] = {[TAKES_ANY] = " ",
                                       [TAKES_MODEL] = "_shoal_models"};
 
 /* Inside '...': brackets and colons end what _arguments reads, an apostrophe what the shell does. */
-static void put_text(FILE *to, const char *s, bool colons)
+static void completions_zsh_put_text(FILE *to, const char *s, bool colons)
 {
     for (; *s; s++) {
         if (*s == '\'')
@@ -34,11 +34,11 @@ static void put_option(FILE *to, const cli_option *o, const char *help)
         fprintf(to, " \\\n        '*'{%s,%s}'[", letter, first);
     else
         fprintf(to, " \\\n        '%s%s[", repeats ? "*" : "", first);
-    put_text(to, help, false);
+    completions_zsh_put_text(to, help, false);
     fputc(']', to);
     if (o->arg) {
         fputc(':', to);
-        put_text(to, o->arg, true);
+        completions_zsh_put_text(to, o->arg, true);
         fprintf(to, ":%s", ACTIONS[completion_of_option(o)]);
     }
     fputc('\'', to);
@@ -73,7 +73,7 @@ static void put_arguments(FILE *to, const cli_option *options, const cli_verb *v
 static void put_named(FILE *to, const char *name, const char *summary)
 {
     fprintf(to, " '%s:", name);
-    put_text(to, summary, false);
+    completions_zsh_put_text(to, summary, false);
     fputc('\'', to);
 }
 
