@@ -149,6 +149,13 @@ grep -q '^ok: 5 models, 1 pipeline' "$work/out" || fail "what --check says: $(ca
 "$SHOAL_BIN" config check shoal.yaml >"$work/out" 2>"$log" || fail "shoal config check: $(cat "$log")"
 grep -q '^shoal.yaml: OK (5 models, 1 pipeline, 0 API keys' "$work/out" || fail "config check: $(cat "$work/out")"
 [ -s "$log" ] && fail "notes about the shipped file: $(cat "$log")"
+# A copy of it, in a folder that has no models: it is started from there, named with and without ./, and from elsewhere.
+mkdir "$work/copied" && cp shoal.yaml "$work/copied/"
+for at in "copied:" "copied:shoal.yaml" "copied:./shoal.yaml" ".:copied/shoal.yaml"; do
+    # shellcheck disable=SC2086 # no file is named: the default is taken
+    (cd "$work/${at%%:*}" && "$SHOAL_BIN" config check ${at#*:}) >"$work/out" 2>"$log" || fail "a copy of shoal.yaml, $at: $(cat "$log")"
+    grep -q 'shoal.yaml: OK (5 models' "$work/out" || fail "a copy of shoal.yaml, $at: $(cat "$work/out")"
+done
 digest=$(printf secret | sha256sum | cut -d' ' -f1)
 { shipped; echo "api_keys:
   - {name: old, sha256: $digest, expires: 2026-01-01, models: [home, 'home-chta*']}"; } >"$work/c.yaml"

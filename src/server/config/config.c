@@ -102,10 +102,10 @@ sampling_defaults config_sampling_said(const config_sampling *s)
 /* ---- files that it names ---- */
 
 /* Relative paths start at the configuration's folder, so that a service finds its files from any
- * working directory. */
+ * working directory. dir NULL: that is the working directory, and they stay as they are. */
 static int resolve(config_file *f, const char **path, const char *dir, shoal_err *err)
 {
-    if (!*path || **path == '/') return 0;
+    if (!*path || **path == '/' || !dir) return 0;
     *path = arena_printf(f->mem, "%s/%s", dir, *path);
     return *path ? 0 : err_nomem(err);
 }
@@ -152,10 +152,10 @@ static int resolve_ensemble(config_file *f, config_ensemble *e, const char *dir,
 static int resolve_paths(config_file *f, const char *config_path, shoal_err *err)
 {
     gateway_config *c = &f->pub;
-    const char *slash = strrchr(config_path, '/');
-    if (!slash) return 0;
-    const char *dir = arena_strndup(f->mem, config_path, (size_t)(slash - config_path));
-    int rc = dir ? resolve(f, &c->tls_cert, dir, err) : err_nomem(err);
+    const char *slash = strrchr(config_path, '/'), *dir = NULL;
+    if (slash && !(dir = arena_strndup(f->mem, config_path, (size_t)(slash - config_path))))
+        return err_nomem(err);
+    int rc = resolve(f, &c->tls_cert, dir, err);
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
     if (!rc) rc = resolve(f, &c->retrieval_path, dir, err);
     if (!rc) rc = resolve(f, &c->packed_folder, dir, err);
