@@ -65,12 +65,22 @@ static job *load_job(manager *k, const config_load_request *wanted, bool *fresh,
     return NULL;
 }
 
+/* Where there is no state folder nothing is loaded, rather than loaded and forgotten. */
+static bool can_keep(const manager *k, const config_load_request *wanted, api_error *e)
+{
+    if (!wanted->keep || k->o.book) return true;
+    api_error_set(e, 500, "server_error", "not_kept", NULL,
+                  "this server has no state folder to keep it for the next start: start it with HOME or "
+                  "SHOAL_STATE set, or load the model without keep");
+    return false;
+}
+
 static model_manager_ticket *load_(void *user, const config_load_request *wanted,
                                    const model_manager_watch *w, api_error *e)
 {
     manager *k = user;
     bool fresh;
-    job *j = may(k, e) ? load_job(k, wanted, &fresh, e) : NULL;
+    job *j = may(k, e) && can_keep(k, wanted, e) ? load_job(k, wanted, &fresh, e) : NULL;
     return j ? manager_begin(j, fresh, w, kind_load, e) : NULL;
 }
 

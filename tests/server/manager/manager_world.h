@@ -145,7 +145,7 @@ static inline void manager_start(house *h)
                          .store = h->store ? h->store : h->top,
                          .manifest = h->manifest,
                          .program = h->program,
-                         .book = h->book,
+                         .book = *h->book ? h->book : NULL,
                          .set = set,
                          .hurry = hurry,
                          .user = h,

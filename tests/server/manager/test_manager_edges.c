@@ -344,6 +344,27 @@ static void kept_is_said_when_it_is_written(void **state)
     house_close(&h);
 }
 
+/* A server without a state folder refuses at once what it could not keep. */
+static void without_a_book_nothing_is_kept(void **state)
+{
+    house h;
+    house_open(&h);
+    *h.book = '\0';
+    start_again(&h);
+    const model_manager *k = manager_interface(h.k);
+    config_load_request w = {
+        .as = {.path = "a.gguf", .name = "a"}, .keep_alive_s = LOAD_REQUEST_STAYS, .keep = true};
+    asked a = {0};
+    model_manager_watch watch = watch_of(&a);
+    api_error e;
+    assert_null(k->load(k->user, &w, &watch, &e));
+    assert_int_equal(e.status, 500);
+    assert_non_null(strstr(e.message, "no state folder"));
+    assert_int_equal(n_replicas(&h, "a"), 0);
+    assert_int_equal(loaded(&h, "a.gguf", "a", 0).status, 0);
+    house_close(&h);
+}
+
 /* ---- fetching ------------------------------------------------------------------------------------------ */
 
 /* Its first run goes on until it is stopped, and says so in the file "first". */
@@ -472,6 +493,7 @@ int main(void)
         cmocka_unit_test(book_is_written_beside_many_loads),
         cmocka_unit_test(book_is_whole_at_the_end),
         cmocka_unit_test(kept_is_said_when_it_is_written),
+        cmocka_unit_test(without_a_book_nothing_is_kept),
         cmocka_unit_test(fetch_begins_again_for_who_comes_late),
         cmocka_unit_test(fetch_that_was_left_at_once_never_begins),
         cmocka_unit_test(folder_of_what_is_served_stays),
