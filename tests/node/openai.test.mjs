@@ -385,7 +385,11 @@ call("chat.completions.create", "from a page of another site that allow_origins 
     assert.match(r.headers.get("vary") ?? "", /origin/i);
   }
   const stranger = await fetch(`${base}/v1/chat/completions`, { method: "OPTIONS", headers: { origin: "https://evil.example", "access-control-request-method": "POST" } });
-  assert.equal(stranger.headers.get("access-control-allow-origin"), null);
+  assert.equal(stranger.status, 204); // what it asks for then is refused, in words that the page can read
+  const refused = await fetch(`${base}/v1/models`, { headers: { origin: "https://evil.example" } });
+  assert.equal(refused.status, 403);
+  assert.equal(refused.headers.get("access-control-allow-origin"), "https://evil.example");
+  assert.match((await refused.json()).error.message, /allow_origins: \["https:\/\/evil.example"\]/);
 });
 
 call("chat.completions.create", "errors have the OpenAI form", async () => {

@@ -14,7 +14,7 @@ const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe
 let browser;
 
 before(async () => {
-  browser = await puppeteer.launch({ executablePath: chromium, headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+  browser = await puppeteer.launch({ executablePath: chromium, headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP evil.example 127.0.0.1"] });
 });
 
 after(() => browser?.close());
@@ -608,3 +608,41 @@ test("50 machines and 200 models fit, on a phone too", () => withStand(async (st
     await close(page);
   }
 }));
+
+// A page of another origin, in the browser. What is served at its own address is an empty page.
+async function elsewhere(host, use) {
+  const http = (await import("node:http")).createServer((_, res) => res.setHeader("content-type", "text/html").end("<title>app</title>"));
+  await new Promise((r) => http.listen(0, "127.0.0.1", r));
+  const page = await open(`http://${host}:${http.address().port}/`);
+  try {
+    await use(page);
+  } finally {
+    http.close();
+    http.closeAllConnections();
+  }
+}
+
+test("a page of this machine uses the API without configuration; one of another site reads why not", async () => {
+  const asked = { model: "home-intent", input: "turn on the kitchen light" };
+  for (const host of ["localhost", "127.0.0.1"]) {
+    await elsewhere(host, async (page) => {
+      const got = await page.evaluate(async (base, body) => {
+        const models = await (await fetch(`${base}/v1/models`)).json();
+        const plain = await fetch(`${base}/v1/classify`, { method: "POST", body }); // as text/plain
+        const json = await fetch(`${base}/v1/classify`, { method: "POST", headers: { "content-type": "application/json", "x-app": "1" }, body });
+        return [models.object, plain.status, (await plain.json()).model, json.status, json.headers.get("x-request-id") !== null];
+      }, url, JSON.stringify(asked));
+      assert.deepEqual(got, ["list", 200, "home-intent", 200, true]);
+      await close(page);
+    });
+  }
+  await elsewhere("evil.example", async (page) => {
+    const got = await page.evaluate(async (base, body) => {
+      const r = await fetch(`${base}/v1/classify`, { method: "POST", headers: { "content-type": "application/json" }, body });
+      return [r.status, (await r.json()).error.message];
+    }, url, JSON.stringify(asked));
+    assert.equal(got[0], 403);
+    assert.match(got[1], /pages of 'http:\/\/evil\.example:\d+' may not use this server; .*allow_origins/);
+    await close(page, ["403"]);
+  });
+});

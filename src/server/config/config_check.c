@@ -73,12 +73,17 @@ static int check_cluster(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-/* As a browser writes an Origin: what is written otherwise would never match. */
+/* As a browser writes an Origin: what is written otherwise would never match. "*" is any, ":*" any port. */
 static bool is_origin(const char *s)
 {
+    char host[256];
     size_t n = strncmp(s, "http://", 7) == 0 ? 7 : 8;
+    if (strcmp(s, "*") == 0) return true;
     if (n == 8 && strncmp(s, "https://", 8) != 0) return false;
-    return s[n] && http1_is_host(s + n);
+    snprintf(host, sizeof host, "%s", s + n);
+    size_t n_host = strlen(host);
+    if (n_host > 2 && strcmp(host + n_host - 2, ":*") == 0) host[n_host - 2] = '\0';
+    return *host && !strchr(host, '*') && http1_is_host(host);
 }
 
 static int check_names(const gateway_config *c, shoal_err *err)
@@ -92,7 +97,7 @@ static int check_names(const gateway_config *c, shoal_err *err)
             return err_set(
                 err, SHOAL_EINVALID,
                 "allow_origins[%zu]: '%s' is no origin: http:// or https://, a host and maybe a port, "
-                "and nothing after it (example: https://app.example)",
+                "and nothing after it (examples: https://app.example, http://localhost:*); * is any origin",
                 i, c->allow_origins[i]);
     return 0;
 }

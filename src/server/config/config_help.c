@@ -46,8 +46,10 @@ const config_help config_help_rows[] = {
     {"allow_hosts", NULL, NULL,
      "without `api_keys`: further host names of this server, besides addresses, `localhost` and the "
      "name in `listen`; see [Browsers](http.md#browsers)", false},
-    {"allow_origins", NULL, NULL,
-     "sites (`https://app.example`) whose pages may use this server from a browser", false},
+    {"allow_origins", NULL, "those of this machine",
+     "sites (`https://app.example`) whose pages may use this server from a browser; `http://localhost:*` "
+     "is any port, `*` any site. By default a server that listens on loopback alone allows `localhost`, "
+     "`127.0.0.1` and `[::1]` with any port; a list replaces them; see [Browsers](http.md#browsers)", false},
     {"metrics", NULL, NULL,
      "who may read /metrics", false},
     {"metrics.key", NULL, NULL,

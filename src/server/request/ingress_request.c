@@ -102,17 +102,29 @@ static int set_wish(gateway_request *rq, api_error *e)
 }
 
 /* No browser comes by a Unix socket. */
-static int check_browser(const gateway_request *rq, api_error *e)
+static int check_browser(gateway_request *rq, api_error *e)
 {
+    const char *origin = request_header(rq, "origin");
     if (rq->ingress->local) return 0;
     browser_facts f = {.method = request_method(rq),
                        .host = request_header(rq, "host"),
                        .origin = request_header(rq, "origin"),
                        .fetch_site = request_header(rq, "sec-fetch-site"),
                        .fetch_dest = request_header(rq, "sec-fetch-dest"),
+                       .fetch_mode = request_header(rq, "sec-fetch-mode"),
                        .content_type = request_header(rq, "content-type"),
                        .takes_forms = rq->endpoint && rq->endpoint->takes & ENDPOINT_FORMS};
-    return browser_check(rq->config, &f, e);
+    int status = browser_check(rq->config, &f, e);
+    if (status == 403) rq->readable_origin = origin; /* the page may read why, and nothing else */
+    return status;
+}
+
+/* A browser asks before it sends a page's request. The answer tells nothing about an origin that is not allowed:
+ * the request itself is refused, so that the page can show why. */
+static bool is_preflight(const gateway_request *rq)
+{
+    return !rq->endpoint && rq->allow && strcmp(request_method(rq), "OPTIONS") == 0 &&
+           request_header(rq, "origin");
 }
 
 static int refuse_path(const gateway_request *rq, api_error *e)
@@ -132,9 +144,11 @@ static int refuse_path(const gateway_request *rq, api_error *e)
 static int admit(gateway_request *rq, api_error *e)
 {
     gateway *g = rq->gateway;
-    if (check_browser(rq, e) != 0) return e->status;
-    if (!rq->endpoint && rq->allowed_origin && rq->allow && strcmp(request_method(rq), "OPTIONS") == 0)
+    if (check_browser(rq, e) != 0 && !(e->status == 403 && is_preflight(rq))) return e->status;
+    if (is_preflight(rq)) {
+        rq->readable_origin = request_header(rq, "origin");
         return 0;
+    }
     if (!rq->endpoint) {
         if (rq->allow)
             return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
@@ -191,7 +205,7 @@ void ingress_request_enter(gateway *g, ingress_request *in)
     trace_take(rq->trace, request_header(rq, "traceparent"));
     rq->trace_parent = trace_span(request_header(rq, "traceparent"));
     const char *origin = request_header(rq, "origin");
-    if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
+    if (browser_origin_is_allowed(rq->config, origin)) rq->readable_origin = origin;
     rq->endpoint = endpoint_find(rq->gateway->endpoints, request_method(rq), request_path(rq), &rq->allow);
     api_error e = {0};
     int refused = admit(rq, &e);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "logging/log.h"
+#include "access/browser.h"
 #include "base/number.h"
 #include "request/admission.h"
 #include "request/capacity.h"
@@ -103,9 +104,9 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     admission_put_rates(&h->rates, rq);
     for (size_t i = 0; i < h->rates.n; i++) header_add(h, h->rates.at[i].name, h->rates.at[i].value);
     for (size_t i = 0; i < rq->n_more; i++) header_add(h, rq->more[i].name, rq->more[i].value);
-    if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
-    if (!rq->allowed_origin) return;
-    header_add(h, "access-control-allow-origin", rq->allowed_origin);
+    if (rq->readable_origin || browser_allows_origins(rq->config)) header_add(h, "vary", "origin");
+    if (!rq->readable_origin) return;
+    header_add(h, "access-control-allow-origin", rq->readable_origin);
     header_add(h, "access-control-expose-headers",
                "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
                "x-shoal-restarted, "
@@ -216,6 +217,8 @@ void request_preflight(gateway_request *rq)
                       : "authorization, x-api-key, api-key, content-type, cache-control, last-event-id, "
                         "x-request-id, x-shoal-deadline-ms, x-shoal-latency, x-shoal-max-cost, "
                         "x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
+    if (request_header(rq, "access-control-request-private-network"))
+        header_add(&h, "access-control-allow-private-network", "true");
     header_add(&h, "access-control-max-age", "600");
     reply_request(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);

@@ -79,12 +79,12 @@ typedef struct gateway_request {
     /* What is asked, and by which transport: set by ingress_request_enter. */
     const struct endpoint *endpoint;
     ingress_request *ingress;
-    char id[129];               /* x-request-id */
-    char trace[TRACE_SIZE];     /* traceparent, with a span of ours; "": none (trace.h) */
-    uint64_t trace_parent;      /* the sender's span; 0: none */
-    background_kind background; /* it has no client (ingress_request.h) */
-    const char *allow;          /* for a 405 */
-    const char *allowed_origin; /* the page's, when it is one of allow_origins */
+    char id[129];                /* x-request-id */
+    char trace[TRACE_SIZE];      /* traceparent, with a span of ours; "": none (trace.h) */
+    uint64_t trace_parent;       /* the sender's span; 0: none */
+    background_kind background;  /* it has no client (ingress_request.h) */
+    const char *allow;           /* for a 405 */
+    const char *readable_origin; /* the page's, when it may read the answer: it is allowed, or refused */
 
     /* What it may take: time, money and energy. */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
