@@ -58,9 +58,16 @@ no_model home-chat-s
 unload 404 'is not loaded' '{"model":"home-chat-s"}'
 want 404 'model_not_found|no model' POST /v1/chat/completions "$chat"
 
+# ---- what could be loaded
+want 200 '"id":"home-slots",[^}]*"state":"loadable","task":"tag",[^}]*"use":"[^"]+","digest":"[0-9a-f]{64}","file_bytes":[0-9]+' GET '/v1/models?loadable=true'
+no_model home-slots # without being asked for
+want 400 'must be true or false' GET '/v1/models?loadable=maybe'
+
 # ---- its steps
 want 200 'resolving' POST /v1/models/load '{"model":"home-slots","stream":true}'
 for step in starting ready DONE; do grep -q "$step" <<<"$out" || fail "no step $step: $out"; done
+want 200 '"id":"home-slots",[^}]*"state":"ready".*"use":"[^"]+"' GET '/v1/models?loadable=true'
+[ "$(grep -o '"id":"home-slots"' <<<"$out" | wc -l)" -eq 1 ] || fail "a loaded model is listed as loadable: $out"
 curl -s -N -H 'accept: application/x-ndjson' -H content-type:application/json "$url/v1/models/unload" \
     -d '{"model":"home-slots","stream":true}' >"$work/lines"
 [ "$(tail -1 "$work/lines")" = '{"status":"unloaded","model":"home-slots"}' ] || fail "lines: $(cat "$work/lines")"

@@ -155,6 +155,16 @@ test("other tasks: labels, spans, vectors", async () => {
   await close(page);
 });
 
+test("a request names its pipeline, and a stream that failed behind its 200 counts as failed", async () => {
+  const post = async (path, body, headers) => (await fetch(`${url}${path}`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) })).text();
+  const list = async (query) => (await (await fetch(`${url}/v1/requests?${query}`)).json()).data;
+  await post("/v1/process", { pipeline: "home", input: "lock the front door" });
+  assert.equal((await list("model=home"))[0].pipeline, "home");
+  const reply = await post("/v1/chat/completions", { model: "home-chat-m", stream: true, ignore_eos: true, max_tokens: 1900, messages: [{ role: "user", content: "a long story" }] }, { "x-shoal-deadline-ms": "500", "x-request-id": "cut" });
+  assert.match(reply, /deadline_exceeded/);
+  assert.deepEqual((await list("status=error&id=cut")).map((r) => [r.status, r.code]), [[200, "deadline_exceeded"]]);
+});
+
 test("requests are listed, filtered and opened", async () => {
   await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json", "x-request-id": "to-be-found" }, body: JSON.stringify({ model: "home-chat-m", max_tokens: 8, messages: [{ role: "user", content: "a very private question" }] }) });
   await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });

@@ -289,6 +289,7 @@ void pipelines_process(gateway_request *rq)
     process_job *j = calloc(1, sizeof *j);
     int rc = j ? pipelines_parse(&j->in, rq, &e) : api_error_nomem(&e);
     if (!rc && (rc = admission_may_use(rq, j->in.pipeline->name, &e))) process_input_done(&j->in);
+    if (!rc) rq->pipeline = j->in.pipeline->name;
     if (!rc) j->in.confirms = &rq->gateway->confirms;
     if (!rc) j->in.time = &rq->gateway->time;
     if (!rc && (rc = process_take_answer(&j->in, &e))) process_input_done(&j->in);

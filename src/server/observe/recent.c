@@ -21,7 +21,7 @@ typedef struct entry {
     bool streamed, background;
     const char *endpoint; /* a name of the table */
     char id[129], code[48], cache[24], near[48];
-    char model[96], version[48], quantisation[24], adapter[64];
+    char model[96], pipeline[96], version[48], quantisation[24], adapter[64];
     uint64_t n_prompt_tokens, n_generated_tokens;
     request_facts facts;
     char *route, *ensemble, *degraded, *asked; /* NULL: none */
@@ -118,6 +118,7 @@ static void note_entry(gateway_request *rq, int status, const char *error_code)
     buf_copy_str(e->cache, sizeof e->cache, rq->cache_state);
     buf_copy_str(e->near, sizeof e->near, rq->near_note);
     buf_copy_str(e->model, sizeof e->model, rq->model);
+    buf_copy_str(e->pipeline, sizeof e->pipeline, rq->pipeline);
     buf_copy_str(e->version, sizeof e->version, rq->version);
     buf_copy_str(e->quantisation, sizeof e->quantisation, rq->quantisation);
     buf_copy_str(e->adapter, sizeof e->adapter, rq->adapter);
@@ -171,6 +172,7 @@ static void put_entry(buf *out, const entry *e, const span_ring *spans)
     json_put_filled(out, "id", e->id);
     json_put_filled(out, "code", e->code);
     json_put_filled(out, "model", e->model);
+    json_put_filled(out, "pipeline", e->pipeline);
     json_put_filled(out, "version", e->version);
     json_put_filled(out, "quantisation", e->quantisation);
     json_put_filled(out, "adapter", e->adapter);
@@ -191,10 +193,12 @@ static void put_entry(buf *out, const entry *e, const span_ring *spans)
 static bool is_wanted(const entry *e, const recent_filter *f)
 {
     int s = f->status;
-    bool status = s == 0 || e->status == s || (s == 1 && e->status >= 400) || (s > 1 && e->status / 100 == s);
+    bool failed = e->status >= 400 || *e->code; /* a stream fails behind its 200 */
+    bool status = s == 0 || e->status == s || (s == 1 && failed) || (s > 1 && e->status / 100 == s);
     return e->number > f->since && e->ms >= f->slow_ms && status &&
            (!f->endpoint || strcmp(f->endpoint, e->endpoint) == 0) &&
-           (!f->model || strcmp(f->model, e->model) == 0) && (!f->id || strcmp(f->id, e->id) == 0);
+           (!f->model || strcmp(f->model, e->model) == 0 || strcmp(f->model, e->pipeline) == 0) &&
+           (!f->id || strcmp(f->id, e->id) == 0);
 }
 
 void recent_put(buf *out, const recent *r, const span_ring *spans, const recent_filter *f)

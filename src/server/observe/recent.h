@@ -28,11 +28,12 @@ typedef struct recent recent;
 
 /* Which entries are told; zero: the newest RECENT_MAX. */
 typedef struct recent_filter {
-    const char *endpoint, *model, *id; /* NULL: any */
-    int status;                        /* 200: exactly this; 4: all of 4xx; 1: all from 400 on; 0: any */
-    double slow_ms;                    /* took at least so long */
-    uint64_t since;                    /* only entries with a greater number */
-    size_t most;                       /* 0: all */
+    const char *endpoint, *id; /* NULL: any */
+    const char *model;         /* or a pipeline; NULL: any */
+    int status;     /* 200: exactly this; 4: all of 4xx; 1: from 400 on, and failed streams; 0: any */
+    double slow_ms; /* took at least so long */
+    uint64_t since; /* only entries with a greater number */
+    size_t most;    /* 0: all */
 } recent_filter;
 
 /* NULL: out of memory. */

@@ -24,6 +24,21 @@
 
 #define METRICS_KEPT_NS 1000000000u
 
+/* What models.json says that the file with this digest is for; NULL: nothing. */
+static const char *use_of(const gateway_request *rq, const char *digest)
+{
+    const model_manager *k = rq->gateway->model_manager;
+    const json_t *list = k ? k->stored(k->user) : NULL, *o;
+    size_t i;
+    json_array_foreach(list, i, o)
+    {
+        const char *sha256 = json_string_value(json_object_get(o, "sha256"));
+        if (*digest && sha256 && strcmp(sha256, digest) == 0)
+            return json_string_value(json_object_get(o, "use"));
+    }
+    return NULL;
+}
+
 /* How many there are of it, what they take, and how long it stays. */
 static void put_presence(buf *out, const gateway_request *rq, const char *name,
                          const Shoal__V1__ModelInfo *info)
@@ -106,6 +121,7 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         json_put_text(out, "version", info->version);
         json_put_text(out, "quantisation", info->quantisation);
         json_put_text(out, "digest", info->digest);
+        json_put_filled(out, "use", use_of(rq, info->digest));
         json_put_text(out, "identity", info->identity);
         buf_printf(out, ",\"exact_resume\":%s", info->exact_resume ? "true" : "false");
         put_capabilities(out, info->capabilities);
@@ -279,10 +295,50 @@ static void put_alias(buf *out, const gateway_request *rq, const config_alias *a
     buf_done(&row);
 }
 
+/* A model of models.json that no replica serves: what a load of this name begins. */
+static void put_loadable(buf *out, const gateway_request *rq, const json_t *o, bool *first)
+{
+    static const char *const FIELDS[] = {"task", "architecture", "version", "quantisation", "use"};
+    const char *name = json_string_value(json_object_get(o, "name"));
+    const char *sha256 = json_string_value(json_object_get(o, "sha256"));
+    const json_t *bytes = json_object_get(o, "bytes");
+    if (!name || registry_find(rq->registry, name) || !admission_shows(rq, name)) return;
+    put_comma(out, first);
+    buf_putc(out, '{');
+    json_put_text(out, "id", name);
+    buf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"shoal\",\"state\":\"loadable\"",
+               (long long)json_integer_value(json_object_get(o, "created")));
+    for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
+        json_put_filled(out, FIELDS[i], json_string_value(json_object_get(o, FIELDS[i])));
+    json_put_filled(out, "digest", sha256);
+    if (json_integer_value(bytes) > 0)
+        buf_printf(out, ",\"file_bytes\":%lld", (long long)json_integer_value(bytes));
+    buf_putc(out, '}');
+}
+
+/* "loadable=true" of the query. 0, or an HTTP status with *e filled. */
+static int wants_loadable(const gateway_request *rq, bool *ret, api_error *e)
+{
+    char *s = NULL;
+    int rc = query_value(request_query(rq), "loadable", &s, e);
+    *ret = rc == 0 && s && strcmp(s, "true") == 0;
+    if (rc == 0 && s && !*ret && strcmp(s, "false") != 0)
+        rc = api_error_bad(e, "loadable", "\"loadable\" must be true or false");
+    free(s);
+    return rc;
+}
+
 void status_models(gateway_request *rq)
 {
     registry *g = rq->registry;
+    const model_manager *k = rq->gateway->model_manager;
     buf out = {0};
+    bool loadable;
+    api_error e;
+    if (wants_loadable(rq, &loadable, &e) != 0) {
+        request_error(rq, &e);
+        return;
+    }
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
     bool first = true;
     for (size_t i = 0; i < registry_count_models(g); i++) put_set(&out, rq, registry_model_at(g, i), &first);
@@ -293,6 +349,9 @@ void status_models(gateway_request *rq)
     }
     routed_put_models(&out, rq, &first);
     for (size_t i = 0; i < rq->config->n_aliases; i++) put_alias(&out, rq, &rq->config->aliases[i], &first);
+    const json_t *stored = loadable && k ? k->stored(k->user) : NULL, *o;
+    size_t i;
+    json_array_foreach(stored, i, o) put_loadable(&out, rq, o, &first);
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);
     buf_done(&out);
