@@ -10,6 +10,7 @@
 #include "json/json.h"
 #include "memory.h"
 #include "nlu/check.h"
+#include "nlu/follow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -155,6 +156,25 @@ static void hold(const grounding *g, const lexicon *lex, arena *a)
     }
 }
 
+/* A yes does what was offered and nothing else; any text may be one. */
+static void answer(grounding g, const home *h, const lexicon *lex, const char *text, arena *a)
+{
+    static const sha256_digest other = {{1}};
+    follow_reply said;
+    sha256_digest about;
+    if (!holds(follow_read(&said, lex, text, a) == 0)) return;
+    if (said == FOLLOW_YES && g.verdict == GROUND_ACT) abort();
+    const device_option *o = g.n_options ? &g.options[0] : NULL;
+    grounding declined = g, odd = g;
+    if (!holds(follow_apply(&odd, lex, true, &other) == 0 &&
+               follow_apply(&declined, lex, false, &other) == 0))
+        return;
+    if (odd.verdict == GROUND_ACT || declined.verdict != GROUND_LEAVE || declined.n_options) abort();
+    if (!o || !holds(follow_digest(&about, o) == 0 && follow_apply(&g, lex, true, &about) == 0)) return;
+    if (g.verdict == GROUND_ACT && (g.n_options != 1 || g.options != o)) abort();
+    see(h, lex, &g);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static lexicon *lex; /* read once; reachable to the end, so no leak */
@@ -167,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (holds(text && ground(&g, lex, h.devices, h.n, text, a, NULL) == 0)) {
         see(&h, lex, &g);
         hold(&g, lex, a);
+        answer(g, &h, lex, text, a);
     }
     arena_free(a);
     return 0;

@@ -35,7 +35,9 @@
     X(ask_state, true, "is .. {state}, what is the state of ..")               \
     X(ask_which, true, "which .. are {state}")                                 \
     X(ask_count, true, "how many .. are {state}")                              \
-    X(known, false, "words that no typing error is looked for in")
+    X(known, false, "words that no typing error is looked for in")             \
+    X(agree, false, "yes: an answer that is made of these alone agrees")       \
+    X(decline, false, "no: one that is made of these alone declines")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */

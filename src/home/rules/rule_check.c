@@ -1,6 +1,8 @@
 /* rule_check.c: check stages: a model's reply, held against what a ground or line stage found. */
 #include "rules/rules.h"
 
+#include "nlu/follow.h"
+
 static int check_line(stage_run *s, const stage_run *of, const stage_run *against)
 {
     bool kept = false;
@@ -12,7 +14,20 @@ static int check_line(stage_run *s, const stage_run *of, const stage_run *agains
     return 0;
 }
 
-static int check_check_ground(stage_run *s, const stage_run *of, const stage_run *against)
+/* The proposal is put to the person: whoever answers, answers the rule, which knows what it proposed. */
+static int check_ask(stage_run *s, stage_run *against, const checked *c)
+{
+    const device_option *o = NULL;
+    sha256_digest about;
+    if (follow_asked(&o, against->own, against->stage->own, c->text, s->memory)) return SHOAL_ENOMEM;
+    if (!o) return 0;
+    if (follow_digest(&about, o)) return SHOAL_ENOMEM;
+    s->details = json_object();
+    process_put(s->run, s->details, "say", json_string(o->say));
+    return process_ask(against, &about, s->details);
+}
+
+static int check_check_ground(stage_run *s, const stage_run *of, stage_run *against)
 {
     device_call made[TOOL_CALLS_MAX];
     size_t n = of->fact->state == STAGE_DONE ? of->n_tools : 0;
@@ -25,13 +40,14 @@ static int check_check_ground(stage_run *s, const stage_run *of, const stage_run
     s->n_calls = c.n_calls;
     s->fact->label = check_verdict_name(c.verdict);
     s->fact->text = c.text;
-    return 0;
+    return c.verdict == CHECK_ASKED && !s->whole ? check_ask(s, against, &c) : 0;
 }
 
 static int start_check(stage_run *s, const call_context *ctx)
 {
     (void)ctx; /* no call is made */
-    const stage_run *of = process_stage(s, s->stage->of), *against = process_stage(s, s->stage->against);
+    const stage_run *of = process_stage(s, s->stage->of);
+    stage_run *against = process_stage(s, s->stage->against);
     const line_reading *line = against->stage->kind == &rule_line_kind ? against->own : NULL;
     if (against->own && !line) return check_check_ground(s, of, against);
     if (line && line->verdict == LINE_READ) return check_line(s, of, against);
@@ -58,9 +74,10 @@ static const char *const LABELS[] = {CHECK_VERDICTS(NAME_OF)};
 
 const stage_kind rule_check_kind = {
     .name = "check",
-    .gives = GIVES_LABEL | GIVES_TEXT | SPEAKS,
+    .gives = GIVES_LABEL | GIVES_TEXT | GIVES_DETAILS | SPEAKS,
     .fields = "of! against!",
     .labels = LABELS,
     .n_labels = sizeof LABELS / sizeof *LABELS,
+    .answer = "proposal",
     .check = check_keys,
 };

@@ -1,6 +1,10 @@
 /* rule_ground.c: ground stages: what a request means for the devices of a home, or why nothing may happen. */
 #include "rules/rules.h"
 
+#include <string.h>
+
+#include "nlu/follow.h"
+
 /* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so
  * that the rules work while the classifier does. */
 static const char *final_text(const stage_run *s)
@@ -13,6 +17,14 @@ static const char *final_text(const stage_run *s)
     return say ? ground_say(g, say, s->memory) : text;
 }
 
+/* The request was asked about, and this is what the person answered. */
+static int take_answer(const stage_run *s, grounding *g)
+{
+    const process_input *in = s->run->in;
+    bool mine = in->asked_by && strcmp(in->asked_by, s->stage->name) == 0;
+    return mine ? follow_apply(g, s->stage->own, in->agrees, &in->asked_about) : 0;
+}
+
 static int start_ground(stage_run *s, const call_context *ctx)
 {
     (void)ctx; /* no call is made */
@@ -21,6 +33,7 @@ static int start_ground(stage_run *s, const call_context *ctx)
     const char *input = rules_input(s);
     if (!g || !input || ground(g, s->stage->own, f.devices, f.n_devices, input, s->memory, NULL))
         return SHOAL_ENOMEM;
+    if (take_answer(s, g)) return SHOAL_ENOMEM;
     s->own = g;
     if (g->verdict == GROUND_ACT) {
         s->calls = g->options[0].calls;
@@ -37,7 +50,32 @@ static stage_options options_of(const stage_run *s)
     return (stage_options){&g->named, g->options, g->n_options};
 }
 
-const stage_runner rule_ground_runner = {.start = start_ground, .text = final_text, .options = options_of};
+static int ground_read_answer(stage_answer *ret, const config_stage *s, const char *text, arena *a)
+{
+    follow_reply answer;
+    if (follow_read(&answer, s->own, text, a)) return SHOAL_ENOMEM;
+    *ret = answer == FOLLOW_YES  ? STAGE_ANSWER_YES
+           : answer == FOLLOW_NO ? STAGE_ANSWER_NO
+                                 : STAGE_ANSWER_OTHER;
+    return 0;
+}
+
+static int ground_recall(bool *ret_asked, sha256_digest *ret_about, const config_stage *s,
+                         const process_input *in, const char *request, const char *reply)
+{
+    grounding g;
+    const device_option *o = NULL;
+    int rc = ground(&g, s->own, in->devices, in->n_devices, request, in->memory, NULL);
+    if (!rc) rc = follow_asked(&o, &g, s->own, reply, in->memory);
+    *ret_asked = !rc && o;
+    return *ret_asked ? follow_digest(ret_about, o) : rc;
+}
+
+const stage_runner rule_ground_runner = {.start = start_ground,
+                                         .text = final_text,
+                                         .options = options_of,
+                                         .read_answer = ground_read_answer,
+                                         .recall = ground_recall};
 
 /* ---- its keys ----------------------------------------------------------------------------------- */
 

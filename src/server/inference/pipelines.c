@@ -221,7 +221,7 @@ static bool make_key(const gateway_request *rq, const process_input *in, provena
         if (p->stages[i].model) provenance_add(by, rq, p->stages[i].model, p->stages[i].adapter);
     bool known = provenance_end(by);
     if (!known || by->reads_clock || !pipeline_is_deterministic(p)) return false;
-    if (in->confirm) return false; /* an answer counts once */
+    if (in->confirm || in->asked_by) return false; /* an answer counts once */
     cache_key *k = cache_key_new("process");
     cache_key_str(k, "provenance", by->identity);
     cache_key_str(k, "input", in->text);
@@ -292,6 +292,7 @@ void pipelines_process(gateway_request *rq)
     if (!rc) rq->pipeline = j->in.pipeline->name;
     if (!rc) j->in.confirms = &rq->gateway->confirms;
     if (!rc) j->in.time = &rq->gateway->time;
+    if (!rc) j->in.owner = request_owner(rq, j->owner);
     if (!rc && (rc = process_take_answer(&j->in, &e))) process_input_done(&j->in);
     if (rc) {
         free(j);
@@ -299,7 +300,6 @@ void pipelines_process(gateway_request *rq)
         return;
     }
     j->in.executor = rq->gateway->executor;
-    j->in.owner = request_owner(rq, j->owner);
     j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;

@@ -54,21 +54,41 @@ static bool same_token(const char *a, const char *b)
     return differ == 0;
 }
 
+/* It leaves the book. False: its time is over. */
+static bool confirm_hand_out(confirm_question *q, uint64_t now_ns, confirm_question *ret)
+{
+    bool late = now_ns >= q->expires_ns;
+    if (late) {
+        confirm_forget(q);
+    } else {
+        *ret = *q;
+        *q = (confirm_question){0};
+    }
+    return !late;
+}
+
 bool confirm_take(confirm_book *b, const char *token, uint64_t now_ns, confirm_question *ret)
 {
     if (strlen(token) != 2 * CONFIRM_TOKEN_BYTES) return false;
     confirm_question *found = NULL;
     for (size_t i = 0; i < CONFIRM_MAX; i++)
         if (*b->at[i].token && same_token(b->at[i].token, token)) found = &b->at[i];
-    if (!found) return false;
-    bool late = now_ns >= found->expires_ns;
-    if (late) {
-        confirm_forget(found);
-    } else {
-        *ret = *found;
-        *found = (confirm_question){0};
+    return found && confirm_hand_out(found, now_ns, ret);
+}
+
+bool confirm_take_session(confirm_book *b, const sha256_digest *session, uint64_t now_ns,
+                          confirm_question *ret)
+{
+    bool got = false;
+    for (size_t k = 1; k <= CONFIRM_MAX; k++) { /* the newest first */
+        confirm_question *q = &b->at[(b->next + CONFIRM_MAX - k) % CONFIRM_MAX];
+        if (!*q->token || !q->in_session || memcmp(&q->session, session, sizeof *session) != 0) continue;
+        if (got)
+            confirm_forget(q);
+        else
+            got = confirm_hand_out(q, now_ns, ret);
     }
-    return !late;
+    return got;
 }
 
 void confirm_book_done(confirm_book *b)

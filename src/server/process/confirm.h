@@ -1,6 +1,7 @@
-/* confirm.h: questions that guards asked back, until they are answered.
+/* confirm.h: questions that stages asked back, until they are answered.
  *
- * A question is known by a token that nobody can guess, for some time, for one answer. Behind it stand the
+ * A question is known by a token that nobody can guess, for some time, for one answer; where the request came with
+ * a session, by that, too: then its next request answers it or drops it. Behind it stand the
  * request as it was and what would have been done: only that may be done when the answer is yes. The last
  * CONFIRM_MAX questions are kept, in this process alone: at another gateway the request is made again.
  *
@@ -24,6 +25,8 @@ typedef struct confirm_question {
     const char *pipeline, *stage;
     sha256_digest about; /* what would be done: devices and actions */
     uint64_t expires_ns;
+    bool in_session; /* it was asked in this one: */
+    sha256_digest session;
 } confirm_question;
 
 typedef struct confirm_book {
@@ -38,6 +41,10 @@ int confirm_put(confirm_book *b, const confirm_question *q, const uint8_t draw[C
 /* Take the question of a token out of the book: *ret, whose input is then the caller's to free. False: there
  * is none, or its time is over. */
 bool confirm_take(confirm_book *b, const char *token, uint64_t now_ns, confirm_question *ret);
+/* The same for the question that is open in a session: the last one that was asked there; all of them leave the
+ * book. */
+bool confirm_take_session(confirm_book *b, const sha256_digest *session, uint64_t now_ns,
+                          confirm_question *ret);
 void confirm_book_done(confirm_book *b);
 
 #endif

@@ -51,9 +51,10 @@ typedef struct process_input {
     const char *owner;                 /* whose collections it finds beside shared ones; NULL: nobody's */
     struct executor
         *executor; /* of the collections (retrieve/executor.h), for pipelines that look into them */
-    char *confirm; /* the token of a question that a guard asked back; NULL: none */
+    char *confirm; /* the token of a question that was asked back; NULL: none */
+    char *session; /* whose next request may answer it without the token; NULL: none */
     struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */
-    const char *asked_by;          /* the guard stage whose question this answers; NULL: none */
+    const char *asked_by;          /* the stage whose question this answers; NULL: none */
     bool agrees;                   /* the answer: yes */
     sha256_digest asked_about;     /* what may be done if it is */
 } process_input;
@@ -64,9 +65,13 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
                   api_error *ret_error);
 int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
                        const char *body, size_t len, api_error *ret_error);
-/* Where the request answers a question that a guard asked back (in->confirm), put the request that was asked
- * about in its place; in->confirms and in->time are set. Returns 0 or the HTTP status in *e. */
+/* Where the request answers a question that a stage asked back (in->confirm, in->session), put the request that was
+ * asked about in its place; in->confirms, in->time and in->owner are set. Returns 0 or the HTTP status in *e. */
 int process_take_answer(process_input *in, api_error *e);
+/* The same for a chat, whose messages are all that is known: `reply` is the assistant's message just before in->text,
+ * `request` the user's before that. A yes to "Do you mean: ...?" carries out what was offered, whatever else the
+ * messages say; where the reply asked nothing, in->text is a request like any other. Nothing to ask in->confirms. */
+int process_take_turn(process_input *in, const char *request, const char *reply, api_error *e);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */

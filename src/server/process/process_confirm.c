@@ -1,4 +1,5 @@
-/* process_confirm.c: questions that guards ask back, and the answers to them. */
+/* process_confirm.c: questions that stages ask back, and the answers to them: by a token, in a session, or told by
+ * the text of the reply before. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,17 @@
 #include "process/stage_run.h"
 
 enum { CONFIRM_S = 120 };
+
+/* Sessions of others, and of other pipelines, have other digests. */
+static int session_digest(sha256_digest *ret, const process_input *in)
+{
+    const char *const parts[] = {in->owner ? in->owner : "", in->pipeline->name, in->session};
+    sha256 *h = sha256_new();
+    if (!h) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) sha256_add(h, parts[i], strlen(parts[i]) + 1);
+    sha256_end(h, ret);
+    return 0;
+}
 
 int process_ask(stage_run *s, const sha256_digest *about, json_t *details)
 {
@@ -25,6 +37,8 @@ int process_ask(stage_run *s, const sha256_digest *about, json_t *details)
                           .stage = s->stage->name,
                           .about = *about,
                           .expires_ns = env_now_ns(r->in->time) + seconds * 1000000000ull};
+    q.in_session = r->in->session != NULL;
+    if (q.in_session && session_digest(&q.session, r->in)) return SHOAL_ENOMEM;
     rng_bytes(draw, sizeof draw);
     if (confirm_put(r->in->confirms, &q, draw, token)) return SHOAL_ENOMEM;
     process_put(r, details, "confirm", json_pack("{s:s,s:i}", "token", token, "expires_s", (int)seconds));
@@ -41,50 +55,93 @@ static int no_such_question(api_error *e)
                          "gateway asked it; send the request again without 'confirm'");
 }
 
-static const config_stage *guard_named(const config_pipeline *p, const char *name)
+/* How it reads answers; NULL: it never asks. */
+static const stage_runner *asking(const config_pipeline *p, const config_stage *st)
+{
+    const stage_row *row = stage_registry_row(p->kinds, st->kind);
+    return row && row->runner && row->runner->read_answer ? row->runner : NULL;
+}
+
+static const config_stage *asking_stage(const config_pipeline *p, const char *name)
 {
     int i = pipeline_stage_index(p, name, strlen(name));
-    return i < 0 || !p->stages[i].kind->passes ? NULL : &p->stages[i];
+    return i < 0 || !asking(p, &p->stages[i]) ? NULL : &p->stages[i];
 }
 
-/* The token alone, or with the request itself, is a yes. */
-static int process_confirm_read_answer(const process_input *in, const confirm_question *q,
-                                       const config_stage *by, stage_answer *ret)
+/* The request that was asked about takes the answer's place, unless the answer is none: then it is another
+ * request, and the question is dropped. */
+static int take_up(process_input *in, const config_stage *by, const char *request, const sha256_digest *about,
+                   stage_answer answer, api_error *e)
 {
-    *ret = STAGE_ANSWER_YES;
-    if (!*in->text || strcmp(in->text, q->input) == 0) return 0;
-    const stage_row *row = stage_registry_row(in->pipeline->kinds, by->kind);
-    assert(row && row->runner && row->runner->read_answer); /* it asked */
-    return row->runner->read_answer(ret, by, in->text, in->memory);
-}
-
-static int take_up(process_input *in, const confirm_question *q, const config_stage *by, api_error *e)
-{
-    stage_answer answer;
-    if (process_confirm_read_answer(in, q, by, &answer)) return api_error_nomem(e);
-    if (answer == STAGE_ANSWER_OTHER) return 0; /* another request: the question is dropped */
-    char *text = arena_strdup(in->memory, q->input);
+    if (answer == STAGE_ANSWER_OTHER) return 0;
+    char *text = arena_strdup(in->memory, request);
     if (!text) return api_error_nomem(e);
     in->text = text;
     in->asked_by = by->name;
-    in->asked_about = q->about;
+    in->asked_about = *about;
     in->agrees = answer == STAGE_ANSWER_YES;
     return 0;
 }
 
-int process_take_answer(process_input *in, api_error *e)
+/* A token alone, or with the request itself, is a yes. */
+static int answer_question(process_input *in, const confirm_question *q, const config_stage *by, bool token,
+                           api_error *e)
+{
+    stage_answer answer = STAGE_ANSWER_YES;
+    bool bare = token && (!*in->text || strcmp(in->text, q->input) == 0);
+    if (!bare && asking(in->pipeline, by)->read_answer(&answer, by, in->text, in->memory))
+        return api_error_nomem(e);
+    return take_up(in, by, q->input, &q->about, answer, e);
+}
+
+static int take_by_token(process_input *in, api_error *e)
 {
     confirm_question q;
-    if (!in->confirm) return 0;
-    for (int m = 0; m < N_MEDIA; m++)
-        if (in->files[m].data)
-            return api_error_bad(e, "confirm",
-                                 "an answer to a question is text: give 'confirm' with 'input'");
     if (!in->confirms || !confirm_take(in->confirms, in->confirm, env_now_ns(in->time), &q))
         return no_such_question(e);
-    const config_stage *by = guard_named(in->pipeline, q.stage);
-    int status =
-        strcmp(q.pipeline, in->pipeline->name) != 0 || !by ? no_such_question(e) : take_up(in, &q, by, e);
+    const config_stage *by = asking_stage(in->pipeline, q.stage);
+    int status = strcmp(q.pipeline, in->pipeline->name) != 0 || !by ? no_such_question(e)
+                                                                    : answer_question(in, &q, by, true, e);
     free(q.input);
     return status;
+}
+
+/* Whatever comes next in the session closes what is open there. */
+static int take_by_session(process_input *in, bool answers, api_error *e)
+{
+    confirm_question q;
+    sha256_digest session;
+    if (session_digest(&session, in)) return api_error_nomem(e);
+    if (!in->confirms || !confirm_take_session(in->confirms, &session, env_now_ns(in->time), &q)) return 0;
+    const config_stage *by = asking_stage(in->pipeline, q.stage);
+    int status = answers && by && *in->text ? answer_question(in, &q, by, false, e) : 0;
+    free(q.input);
+    return status;
+}
+
+int process_take_answer(process_input *in, api_error *e)
+{
+    bool files = false;
+    for (int m = 0; m < N_MEDIA; m++) files = files || in->files[m].data;
+    if (in->confirm && files)
+        return api_error_bad(e, "confirm", "an answer to a question is text: give 'confirm' with 'input'");
+    int status = in->session ? take_by_session(in, !in->confirm && !files, e) : 0;
+    return !status && in->confirm ? take_by_token(in, e) : status;
+}
+
+int process_take_turn(process_input *in, const char *request, const char *reply, api_error *e)
+{
+    for (unsigned i = 0; i < in->pipeline->n_stages; i++) {
+        const config_stage *st = &in->pipeline->stages[i];
+        const stage_runner *r = asking(in->pipeline, st);
+        bool asked = false;
+        sha256_digest about;
+        stage_answer answer;
+        if (!r || !r->recall) continue;
+        if (r->recall(&asked, &about, st, in, request, reply)) return api_error_nomem(e);
+        if (!asked) continue;
+        if (r->read_answer(&answer, st, in->text, in->memory)) return api_error_nomem(e);
+        return take_up(in, st, request, &about, answer, e);
+    }
+    return 0;
 }

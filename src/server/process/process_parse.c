@@ -199,10 +199,25 @@ static int read_confirm(const json_t *v, process_input *in, api_error *e)
 {
     if (!v || json_is_null(v)) return 0;
     if (!json_is_string(v) || in->confirm)
-        return api_error_bad(e, "confirm",
-                             "'confirm' must be one token, as the answer's guard.confirm has it");
+        return api_error_bad(
+            e, "confirm",
+            "'confirm' must be one token, as the answer's guard.confirm or proposal.confirm has it");
     in->confirm = arena_strdup(in->memory, json_string_value(v));
     return in->confirm ? 0 : api_error_nomem(e);
+}
+
+static int read_session(const json_t *v, process_input *in, api_error *e)
+{
+    enum { SESSION_MAX_BYTES = 128 };
+    if (!v || json_is_null(v)) return 0;
+    size_t n = json_string_length(v);
+    if (n == 0 || n > SESSION_MAX_BYTES)
+        return api_error_bad(e, "session",
+                             "'session' must be a text of 1 to %d bytes, the same for each request of a "
+                             "conversation",
+                             SESSION_MAX_BYTES);
+    in->session = arena_strdup(in->memory, json_string_value(v));
+    return in->session ? 0 : api_error_nomem(e);
 }
 
 /* null, text, a list of devices, or an object that may hold "devices" and "text". */
@@ -240,8 +255,8 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
  * then would act on another home. */
 static int check_fields(const json_t *body, api_error *e)
 {
-    static const char *const fields[] = {"pipeline", "input",    "text",  "context", "devices", "stream",
-                                         "user",     "metadata", "audio", "image",   "csv",     "confirm"};
+    static const char *const fields[] = {"pipeline", "input", "text",  "context", "devices", "stream", "user",
+                                         "metadata", "audio", "image", "csv",     "confirm", "session"};
     const char *key;
     json_t *unused;
     json_object_foreach((json_t *)body, key, unused)
@@ -251,7 +266,7 @@ static int check_fields(const json_t *body, api_error *e)
         if (k == sizeof fields / sizeof *fields)
             return api_error_bad(e, key,
                                  "'%.64s' is not known; 'pipeline', 'input', 'context', 'devices', "
-                                 "'confirm', 'audio', 'image' and "
+                                 "'confirm', 'session', 'audio', 'image' and "
                                  "'csv' are",
                                  key);
     }
@@ -279,6 +294,7 @@ int process_read_fields(const json_t *body, const gateway_config *config, proces
     if (!in->text || !in->context) return api_error_nomem(e);
     status = read_context(json_object_get(body, "context"), in, e);
     if (!status) status = read_confirm(json_object_get(body, "confirm"), in, e);
+    if (!status) status = read_session(json_object_get(body, "session"), in, e);
     const json_t *devices = json_object_get(body, "devices");
     if (!status && devices && !json_is_null(devices)) status = process_parse_read_devices(devices, in, e);
     return status ? status : process_read_media(body, in, e);

@@ -88,7 +88,7 @@ typedef struct stage_options {
     size_t n;
 } stage_options;
 
-/* An answer to a question that a guard asked back. */
+/* An answer to a question that was asked back. */
 typedef enum stage_answer { STAGE_ANSWER_OTHER, STAGE_ANSWER_YES, STAGE_ANSWER_NO } stage_answer;
 
 /* How a kind runs. All but `start` may be NULL. */
@@ -103,8 +103,12 @@ typedef struct stage_runner {
     /* What it says once all stages are done, where that is not its fact's text; NULL: out of memory. */
     const char *(*text)(const stage_run *s);
     stage_options (*options)(const stage_run *s); /* s->own is there */
-    /* Of a guard: is the whole text an answer? SHOAL_ENOMEM, or 0. */
+    /* Of a kind that asks back (process_ask): is the whole text an answer? SHOAL_ENOMEM, or 0. */
     int (*read_answer)(stage_answer *ret, const config_stage *s, const char *text, arena *a);
+    /* The same, where questions can be told by their text: did `reply`, an answer to `request`, ask one, and about
+     * what? SHOAL_ENOMEM, or 0. */
+    int (*recall)(bool *ret_asked, sha256_digest *ret_about, const config_stage *s, const process_input *in,
+                  const char *request, const char *reply);
 } stage_runner;
 
 /* That of the stage's kind, which the registry of its pipeline has. */
@@ -144,7 +148,7 @@ const char *process_read_kept(const stage_run *s);
 bool process_is_held_back(const stage_run *s);
 /* What a stage that is done says to the person, once all stages are; NULL: out of memory. */
 const char *process_text(const stage_run *s);
-/* A guard asks back: put a question about what these are the digest of, which a "yes" is an answer to, into its
+/* A stage asks back: put a question about what these are the digest of, which a "yes" is an answer to, into its
  * details (process_confirm.c). Nothing where nobody can answer. SHOAL_ENOMEM, or 0. */
 int process_ask(stage_run *s, const sha256_digest *about, json_t *details);
 

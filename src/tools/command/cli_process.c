@@ -106,6 +106,7 @@ static int make_json(buf *out, const cli_process_ask *ask, shoal_err *err)
     buf_putc(out, '{');
     json_put_text(out, "input", ask->text);
     if (ask->pipeline) json_put_text(out, "pipeline", ask->pipeline);
+    if (ask->session) json_put_text(out, "session", ask->session);
     if (ask->live) buf_puts(out, ",\"stream\":true");
     if (ask->devices) rc = put_devices(out, ask->devices, err);
     buf_putc(out, '}');

@@ -13,6 +13,7 @@ int cli_process_where(http_where *ret, const char *server, shoal_err *err);
 typedef struct cli_process_ask {
     const char *text, *pipeline;    /* text NULL: none; pipeline NULL: the only one */
     const buf *audio, *image, *csv; /* files that stages read; NULL: none */
+    const char *session;            /* of lines that belong together; NULL: none */
     const char *devices; /* what --devices FILE holds: a JSON array or lines; NULL: the pipeline's own */
     const char *key;     /* of the API; NULL: none */
     /* The answer's text as it comes, and with it each stage's entry of the trace as it settles; NULL: all

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "json/json.h"
 #include "cli/commands.h"
@@ -98,6 +99,12 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
                      shoal_err *err)
 {
     bool person = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    uint64_t drawn[2];
+    char session[33];
+    rng_bytes(drawn, sizeof drawn);
+    snprintf(session, sizeof session, "%016llx%016llx", (unsigned long long)drawn[0],
+             (unsigned long long)drawn[1]);
+    with->session = session; /* "yes" is an answer to the line before */
     line_editor *e = NULL;
     const char *line;
     size_t n = 0;
@@ -114,6 +121,7 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
         ++*ret_failed;
         rc = 0;
     }
+    with->session = NULL;
     line_editor_close(e);
     if (rc == 0 && n == 0 && !person)
         rc = err_set(err, SHOAL_EINVALID,

@@ -1,0 +1,121 @@
+/* follow.c: answers to proposals; see follow.h. */
+#include "nlu/follow.h"
+
+#include <string.h>
+
+#include "nlu/reply.h"
+#include "nlu/units.h"
+#include "shoal.h"
+
+/* ---- reading --------------------------------------------------------------------------------------- */
+
+/* Nothing but phrases of the list, and signs between them; "yes?" asks. */
+static bool follow_is_whole(const phrase_list *l, const unit *u, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n;) {
+        if (u[i].kind == UNIT_SIGN) {
+            if (strcmp(u[i].s, "?") == 0) return false;
+            i++;
+            continue;
+        }
+        unit_set got = phrase_list_at(l, u, i, n, 0);
+        size_t len = unit_set_len(got);
+        bool run = len && got == (len < 64 ? ((unit_set)1 << len) - 1 : UINT64_MAX) << i;
+        if (!run) return false;
+        i += len;
+        any = true;
+    }
+    return any;
+}
+
+int follow_read(follow_reply *ret, const lexicon *lex, const char *text, arena *a)
+{
+    words w;
+    unit u[UNITS_MAX];
+    *ret = FOLLOW_OTHER;
+    if (words_split(&w, a, text, strlen(text))) return SHOAL_ENOMEM;
+    if (w.n > UNITS_MAX || w.cut) return 0;
+    for (size_t i = 0; i < w.n; i++)
+        u[i] = (unit){.kind = w.at[i].sign ? UNIT_SIGN : UNIT_WORD, .s = w.at[i].s};
+    if (follow_is_whole(&lex->decline, u, w.n))
+        *ret = FOLLOW_NO;
+    else if (follow_is_whole(&lex->agree, u, w.n))
+        *ret = FOLLOW_YES;
+    return 0;
+}
+
+/* ---- what was asked ---------------------------------------------------------------------------------- */
+
+/* The same text, but for white space around it. */
+static bool follow_same_text(const char *a, const char *b)
+{
+    static const char space[] = " \t\r\n";
+    a += strspn(a, space);
+    b += strspn(b, space);
+    size_t n = strlen(a), m = strlen(b);
+    while (n && strchr(space, a[n - 1])) n--;
+    while (m && strchr(space, b[m - 1])) m--;
+    return n == m && memcmp(a, b, n) == 0;
+}
+
+int follow_asked(const device_option **ret, const grounding *g, const lexicon *lex, const char *said,
+                 arena *a)
+{
+    *ret = NULL;
+    if (g->verdict != GROUND_PROPOSE) return 0;
+    for (size_t i = 0; i < g->n_options; i++) {
+        reply_field f[] = {{"say", g->options[i].say}};
+        const char *question = reply_fill(a, lex->reply.propose, f, 1);
+        if (!question) return SHOAL_ENOMEM;
+        if (!follow_same_text(said, question)) continue;
+        *ret = &g->options[i];
+        return 0;
+    }
+    return 0;
+}
+
+static void follow_add(sha256 *h, const char *text)
+{
+    sha256_add(h, text, strlen(text) + 1);
+}
+
+int follow_digest(sha256_digest *ret, const device_option *o)
+{
+    sha256 *h = sha256_new();
+    if (!h) return SHOAL_ENOMEM;
+    follow_add(h, o->say);
+    for (size_t i = 0; i < o->n_calls; i++) {
+        follow_add(h, o->calls[i].name);
+        follow_add(h, o->calls[i].arguments);
+    }
+    sha256_end(h, ret);
+    return 0;
+}
+
+/* ---- what it comes to -------------------------------------------------------------------------------- */
+
+int follow_apply(grounding *g, const lexicon *lex, bool yes, const sha256_digest *about)
+{
+    device_option *found = NULL;
+    for (size_t i = 0; g->verdict == GROUND_PROPOSE && i < g->n_options && !found; i++) {
+        sha256_digest d;
+        if (follow_digest(&d, &g->options[i])) return SHOAL_ENOMEM;
+        if (memcmp(&d, about, sizeof d) == 0) found = &g->options[i];
+    }
+    if (found && yes) {
+        g->verdict = GROUND_ACT;
+        g->text = found->say;
+        g->options = found;
+        g->n_options = 1;
+    } else if (!yes) {
+        g->verdict = GROUND_LEAVE;
+        g->text = lex->reply.leave_all;
+        g->n_options = 0;
+    } else if (g->verdict != GROUND_PROPOSE) {
+        g->verdict = GROUND_UNCLEAR;
+        g->text = lex->reply.leave_all;
+        g->n_options = 0;
+    }
+    return 0;
+}
