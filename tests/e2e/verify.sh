@@ -123,6 +123,12 @@ calls | grep -q '^"name":"media_player\.[a-z_]*","arguments":"{\\"target\\": \\"
 # Without any, nothing is called.
 chat verified "$(user "turn on the kitchen light")"
 does
+says "Nothing was done."
+chat verified "$(user "is the front door locked?")"
+says "Nothing was done."
+# A sentence that the rules do not have is not let out.
+ask verified "what is two and two"
+says "Nothing was done."
 
 # Tools that were offered, and others.
 tool() { echo '{"type":"function","function":{"name":"'"$1"'","parameters":{"type":"object","properties":{"target":{"type":"string"}}}}}'; }

@@ -53,7 +53,7 @@ static void see_call(const verify_case *k, const device_call *c)
 
 static void see_mended(const verify_case *k, const verify_answer *a)
 {
-    if (!*a->text || a->n_calls > VERIFY_CALLS_MAX) abort();
+    if ((!*a->text && !a->n_calls) || a->n_calls > VERIFY_CALLS_MAX) abort();
     for (size_t i = 0; i < a->n_calls; i++) {
         json_t *args = NULL;
         if (!holds(json_parse(&args, a->calls[i].arguments, strlen(a->calls[i].arguments), "a", NULL) == 0))

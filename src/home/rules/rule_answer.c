@@ -8,12 +8,14 @@
  * door is open" beside a lamp that is switched. Where the rules know what to say, nothing else is said. Where
  * they do not (talk, and what follows on results of tools), a text may have the first words of an action's
  * sentence only where such a call was made, names those devices that are called and no others, and where
- * something is done no numbers that neither calls nor request hold. */
+ * something is done no numbers that neither calls nor request hold. And it is a sentence that the rules have
+ * themselves (rule_form.h): what else it says, nobody can check. Without a list of devices nothing can be. */
 #include <string.h>
 
 #include "json/json.h"
 #include "nlu/check.h"
 #include "rules/rule_answer.h"
+#include "rules/rule_form.h"
 
 typedef struct holding { /* one answer, held */
     const lexicon *lex;
@@ -223,6 +225,20 @@ static bool numbers_hold(holding *h, const verify_answer *a)
     return !strange;
 }
 
+/* Is it made of sentences that the rules have? */
+static bool form_holds(holding *h, const verify_answer *a)
+{
+    const verify_case *k = h->k;
+    const char *known[VERIFY_CALLS_MAX + VERIFY_MADE_MAX + 2] = {k->question, k->context};
+    size_t n = 2;
+    for (size_t i = 0; i < a->n_calls + k->n_made && n < sizeof known / sizeof *known; i++)
+        known[n++] = call_at(h, a, i)->arguments;
+    rule_form_given given = {h->lex, k->devices, k->n_devices, known, n};
+    bool fits = false;
+    if (rule_form_fits(&fits, &given, a->text, h->mem)) h->nomem = true;
+    return fits;
+}
+
 /* The text says of devices nothing but what the calls do. */
 static bool text_holds(holding *h, const verify_answer *a)
 {
@@ -230,7 +246,8 @@ static bool text_holds(holding *h, const verify_answer *a)
     rule_answer_split(h, &text, a->text, strlen(a->text));
     bool acts = a->n_calls + h->k->n_made > 0;
     if (text.n == 0) return true;
-    return !text.cut && claims_hold(h, a, &text) && names_hold(h, a, &text) && (!acts || numbers_hold(h, a));
+    return !text.cut && form_holds(h, a) && claims_hold(h, a, &text) && names_hold(h, a, &text) &&
+           (!acts || numbers_hold(h, a));
 }
 
 static bool same_words(holding *h, const char *x, const char *y)
@@ -309,14 +326,24 @@ static int hold_reply(holding *h, verify_verdict *v)
     return 0;
 }
 
-/* It has to do with no device: anything may be said that says nothing about devices. */
+/* It has to do with no device, or nothing may be called: the rules' own reply alone says nothing wrong, and it may
+ * be none to what was said. */
 static int hold_talk(holding *h, verify_verdict *v)
 {
     if (h->a->n_calls)
         v->why = VERIFY_NOT_TO_ACT;
-    else if (!text_holds(h, h->a))
+    else if (*h->a->text && (h->g.verdict != GROUND_NOTHING || !same_words(h, h->a->text, h->g.text)))
         v->why = VERIFY_OTHER_TEXT;
     return 0;
+}
+
+/* There is nothing to hold sentences against. Calls of tools may be of the list of tools. */
+static void hold_unlisted(holding *h, verify_verdict *v)
+{
+    const verify_answer *a = h->a;
+    if (h->k->offers_tools && a->n_calls && !*a->text) return;
+    v->why = VERIFY_NO_LIST;
+    if (h->k->offers_tools && a->n_calls) mend(v, "", a->calls, a->n_calls);
 }
 
 static bool same_call(const device_call *x, const device_call *y)
@@ -351,6 +378,16 @@ static bool is_left(const holding *h, const device_call *c)
     return false;
 }
 
+/* Of what was asked nothing is left. */
+static bool is_done_already(const holding *h)
+{
+    const device_option *o = &h->g.options[0];
+    bool all = h->g.verdict == GROUND_ACT;
+    for (size_t i = 0; i < o->n_calls && all; i++)
+        all = answer_has_call(h->k->made, h->k->n_made, &o->calls[i]);
+    return all;
+}
+
 /* Results of calls have come: what is left of them may follow, and a text about what was done. */
 static int hold_rest(holding *h, verify_verdict *v)
 {
@@ -358,6 +395,7 @@ static int hold_rest(holding *h, verify_verdict *v)
     for (size_t i = 0; i < h->a->n_calls; i++)
         if (!act || !is_left(h, &h->a->calls[i])) v->why = act ? VERIFY_OTHER_CALLS : VERIFY_NOT_TO_ACT;
     if (v->why == VERIFY_FINE && !text_holds(h, h->a)) v->why = VERIFY_OTHER_TEXT;
+    if (v->why != VERIFY_FINE && act && is_done_already(h)) mend(v, h->g.text, NULL, 0);
     return 0;
 }
 
@@ -385,13 +423,14 @@ static int answer_apply(verify_verdict *ret, const void *lex, const verify_case 
     holding h = {.lex = lex, .k = k, .a = a, .mem = mem};
     verify_verdict v = {.why = VERIFY_FINE};
     verify_why seen = look_at_calls(k, a);
-    bool means =
-        lex && (k->n_devices || !k->offers_tools); /* tools of no devices: their list is all there is */
+    bool means = lex && k->n_devices;
     int rc = means ? ground(&h.g, lex, k->devices, k->n_devices, k->question, mem, NULL) : 0;
     if (means && !rc) name_as_offered(&h);
     if (means && !rc) rc = hold(&h, &v);
+    if (lex && !means) hold_unlisted(&h, &v);
     if (rc || h.nomem) return SHOAL_ENOMEM;
     if (seen != VERIFY_FINE) v.why = seen; /* what mends the one mends the other */
+    if (seen != VERIFY_FINE && !means) v.mends = false;
     if (v.mends && v.mended.n_calls > VERIFY_CALLS_MAX) v.mends = false;
     *ret = v;
     return 0;

@@ -32,6 +32,7 @@
     X(VERIFY_CALLS_UNCHECKED, "no check knows what its calls do")         \
     X(VERIFY_NO_TOOL, "a tool that was not offered")                      \
     X(VERIFY_NO_DEVICE, "a device that is not in the list")               \
+    X(VERIFY_NO_LIST, "there is no list of devices to hold it against")   \
     X(VERIFY_BROKEN_CALL, "a call that cannot be read")                   \
     X(VERIFY_CALL_AS_TEXT, "a call written as text")                      \
     X(VERIFY_NO_CALL, "it does not do what was asked")                    \

@@ -247,8 +247,10 @@ static void groups_are_called_whole_or_not_at_all(void **state)
 static void what_is_no_request_is_not_mended_into_one(void **state)
 {
     const room *r = *state;
-    verify_verdict v = hold_said(r, "what is love", home_text("Nobody knows."));
+    verify_verdict v = hold_said(r, "what is love", home_text(HOME_NOTHING));
     assert_int_equal(v.why, VERIFY_FINE);
+    v = hold_said(r, "what is love", home_text("Nobody knows.")); /* nor do the rules */
+    assert_int_equal(v.why, VERIFY_OTHER_TEXT);
     v = hold_said(r, "what is love", home_text("Front Door Lock is open."));
     assert_int_equal(v.why, VERIFY_OTHER_TEXT);
     assert_false(v.mends);
@@ -318,6 +320,10 @@ static void tools_that_were_not_offered_are_not_called(void **state)
     device_call weather = {"get_weather", "{\"city\":\"Bern\"}"}, unknown = {"get_money", "{}"},
                 broken = {"get_weather", "{"};
     assert_int_equal(hold(r, &k, home_calls(r->mem, "", &weather, 1)).why, VERIFY_FINE);
+    v = hold(r, &k, home_calls(r->mem, "It rains.", &weather, 1)); /* nobody knows whether it does */
+    assert_int_equal(v.why, VERIFY_NO_LIST);
+    assert_true(v.mends && v.mended.n_calls == 1 && !*v.mended.text);
+    assert_int_equal(hold(r, &k, home_text("It rains.")).why, VERIFY_NO_LIST);
     assert_int_equal(hold(r, &k, home_calls(r->mem, "", &unknown, 1)).why, VERIFY_NO_TOOL);
     assert_int_equal(hold(r, &k, home_calls(r->mem, "", &broken, 1)).why, VERIFY_BROKEN_CALL);
 }
@@ -366,7 +372,7 @@ static void what_the_request_says_of_calls_is_kept(void **state)
     assert_int_equal(v.why, VERIFY_NOT_TO_ACT);
     assert_false(v.mends);
     assert_int_equal(hold(r, &k, home_text("Unlocking Front Door Lock.")).why, VERIFY_OTHER_TEXT);
-    assert_int_equal(hold(r, &k, home_text("I would rather not.")).why, VERIFY_FINE);
+    assert_int_equal(hold(r, &k, home_text("I would rather not.")).why, VERIFY_OTHER_TEXT);
     q.tool_choice = SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_AUTO;
     q.parallel_tool_calls = false; /* one at a time, in any order */
     q.messages_json =
@@ -378,6 +384,65 @@ static void what_the_request_says_of_calls_is_kept(void **state)
     v = hold(r, &k, home_text("Later."));
     assert_int_equal(v.why, VERIFY_NO_CALL);
     assert_false(v.mends);
+}
+
+/* What nobody can check is not let out, however likely it sounds. */
+static void sentences_without_a_list_or_of_no_form_are_held(void **state)
+{
+    static const struct {
+        const char *user, *text;
+    } ROWS[] = {{"unlock the front door", "Front Door is open."},
+                {"is the front door locked?", "Front Door is 0."},
+                {"what's the weather", "I think the best"},
+                {"hello", "Hello."},
+                {"what is love", HOME_NOTHING}};
+    const room *r = *state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        verify_case k = home_read(
+            r->mem, arena_printf(r->mem, "[{\"role\":\"user\",\"content\":\"%s\"}]", ROWS[i].user), "");
+        verify_verdict v = hold(r, &k, home_text(ROWS[i].text));
+        assert_int_equal(v.why, VERIFY_NO_LIST);
+        assert_false(v.mends);
+    }
+    static const char *const SUMS[] = {"I can't find bombing x1 in this home.", "4", "It is 4.",
+                                       "Kitchen Light is off.", "No, Kitchen Light is off. It is 4."};
+    for (size_t i = 0; i < sizeof SUMS / sizeof *SUMS; i++) {
+        verify_verdict v = hold_said(r, "2+2", home_text(SUMS[i]));
+        assert_int_equal(v.why, VERIFY_OTHER_TEXT);
+        assert_false(v.mends);
+    }
+}
+
+/* After results the rules' own sentences may follow, and what was done already is told again if nothing else is. */
+static void after_results_only_sentences_of_the_rules_follow(void **state)
+{
+    static const struct {
+        const char *text;
+        bool fine;
+    } ROWS[] = {{"Turning on Kitchen Light.", true},
+                {"", true},
+                {"Done.", false},
+                {"Turning on Kitchen Light, and it looks great.", false},
+                {"Turning on", false},
+                {"Turning on Kitchen Light and Hall Light.", false},
+                {"Kitchen Light is on.", true},
+                {"Kitchen Light is blorp.", false}};
+    const room *r = *state;
+    const char *form =
+        "[{\"role\":\"system\",\"content\":\"%s\"},{\"role\":\"user\",\"content\":\"turn on the kitchen "
+        "light\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"1\",\"type\":"
+        "\"function\","
+        "\"function\":{\"name\":\"light.turn_on\",\"arguments\":{\"target\":\"light.kitchen\"}}}]},"
+        "{\"role\":\"tool\",\"content\":\"ok\"}]";
+    verify_case k = home_read(r->mem, arena_printf(r->mem, form, HOME_SYSTEM), "");
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        verify_verdict v = hold(r, &k, home_text(ROWS[i].text));
+        if ((v.why == VERIFY_FINE) != ROWS[i].fine) fail_msg("%s: %s", ROWS[i].text, verify_why_text(v.why));
+        if (ROWS[i].fine) continue;
+        assert_true(v.mends);
+        assert_int_equal(v.mended.n_calls, 0);
+        assert_string_equal(v.mended.text, "Turning on Kitchen Light.");
+    }
 }
 
 static void without_a_lexicon_lists_are_all_there_is(void **state)
@@ -650,6 +715,8 @@ int main(void)
         IN_ROOM(tools_that_were_not_offered_are_not_called),
         IN_ROOM(tools_may_be_named_after_services),
         IN_ROOM(what_the_request_says_of_calls_is_kept),
+        IN_ROOM(sentences_without_a_list_or_of_no_form_are_held),
+        IN_ROOM(after_results_only_sentences_of_the_rules_follow),
         IN_ROOM(without_a_lexicon_lists_are_all_there_is),
         IN_ROOM(calls_need_a_check_that_knows_them),
         IN_ROOM(numbers_must_have_been_given),

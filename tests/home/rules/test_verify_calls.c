@@ -253,8 +253,8 @@ static void the_next_one_is_checked_too(void **state)
     answer(b.s.calls[0], "Front Door Lock is open.", NULL);
     assert_string_equal(b.s.calls[1]->order->model, "large");
     assert_int_equal(o.h.n_events, 0);
-    answer(b.s.calls[1], "Nobody knows.", NULL);
-    assert_string_equal(o.h.text, "Nobody knows.");
+    answer(b.s.calls[1], HOME_NOTHING, NULL);
+    assert_string_equal(o.h.text, HOME_NOTHING);
     assert_string_equal(o.h.model, "large");
     assert_string_equal(o.trace,
                         "small devices: its text says something else than it does, escalated, large passed");
@@ -355,8 +355,8 @@ static void who_fails_says_nothing(void **state)
 
     ask(&b, &o, "what is love", 0);
     script_end(b.s.calls[3], CALL_FAULT_LOST);
-    answer(b.s.calls[4], "Nobody knows.", NULL);
-    assert_string_equal(o.h.text, "Nobody knows.");
+    answer(b.s.calls[4], HOME_NOTHING, NULL);
+    assert_string_equal(o.h.text, HOME_NOTHING);
     assert_non_null(strstr(o.trace, "small: no answer came, escalated, large passed"));
     bench_close(&b);
 }
@@ -558,12 +558,12 @@ static void words_that_were_taken_back_are_not_heard(void **state)
     ask(&b, &o, "what is love", 0);
     say_started(b.s.calls[0]);
     say(b.s.calls[0], 1, "Front Door Lock is open.");
-    refined.text = "Nobody knows.";
+    refined.text = HOME_NOTHING;
     ev.refined = &refined;
     b.s.calls[0]->ev.event(&b.s.calls[0]->ev, &ev.base);
     say_end(b.s.calls[0], "stop");
     script_end(b.s.calls[0], CALL_FAULT_NONE);
-    assert_string_equal(o.h.text, "Nobody knows.");
+    assert_string_equal(o.h.text, HOME_NOTHING);
     assert_string_equal(o.trace, "small passed");
     bench_close(&b);
 }

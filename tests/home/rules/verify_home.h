@@ -24,6 +24,10 @@
     "lock.front_door 'Front Door Lock' = locked\\n"                         \
     "fan.office 'Office Fan' = on\\nclimate.hall 'Hall Thermostat' = heat"
 
+/* What the rules of that home say to what is no request. */
+#define HOME_NOTHING \
+    "I run the devices of this home, and nothing else. Ask me for one, such as: turn on Kitchen Light."
+
 static inline lexicon *home_lexicon(void)
 {
     lexicon *l = NULL;
