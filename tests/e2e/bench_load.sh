@@ -26,11 +26,11 @@ refused() {
     "$SHOAL_BIN" bench "${@:2}" >"$work/out" 2>"$work/err" && fail "bench ${*:2} is taken"
     grep -q -- "$1" "$work/err" || fail "bench ${*:2}: $(cat "$work/err")"
 }
-refused '--url URL' --load home-chat-s
+refused '--server URL' --load home-chat-s
 refused '--clients wants' --url "$url" --load home-chat-s --clients 0
 refused '--rate wants' --url "$url" --load home-chat-s --rate -1
 refused 'no such process' --url "$url" --load home-chat-s --pid 999999999
-refused 'neither http' --url nowhere --load home-chat-s
+refused 'neither ADDRESS' --url 'no address' --load home-chat-s
 stop_shoal
 "$SHOAL_BIN" bench --url "$url" --load home-chat-s --requests 2 --clients 1 --json >"$work/out" 2>"$work/err"
 [ "$(value failed)" = 2 ] || fail "a server that is gone: $(cat "$work/out")"

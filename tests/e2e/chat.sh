@@ -52,7 +52,7 @@ alert=$(echo "sensor vibration asset=pump-12 change=+64% threshold=20% window=30
 grep -q '^Pump 12 ' <<<"$alert" || fail "an alert: $alert"
 system="You are Shoal, a helper that runs this home. Devices:
 light.attic 'Attic Light' = off"
-echo "turn on the attic light" | "$SHOAL_BIN" chat --here home-chat-s -s "$system" --json | grep -q 'light\.attic' || fail "-s"
+echo "turn on the attic light" | "$SHOAL_BIN" chat --here home-chat-s --system "$system" --json | grep -q 'light\.attic' || fail "--system"
 cd "$work" || fail "no folder"
 printf 'models: 7\n' >broken.yaml
 echo hello | "$SHOAL_BIN" chat --here home-chat-s --config broken.yaml >/dev/null 2>"$work/err" && fail "a broken configuration"

@@ -258,7 +258,7 @@ printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d","source":"hf
 "$SHOAL_BIN" rm two --from "$store" >/dev/null || fail "shoal rm --from"
 "$SHOAL_BIN" rm two --from "$store" 2>/dev/null && fail "shoal rm twice is fine"
 "$SHOAL_BIN" load x --server http://127.0.0.1:1 2>"$work/e"
-grep -q 'no Shoal answers there' "$work/e" || fail "$(cat "$work/e")"
+grep -q 'no Shoal serves there' "$work/e" || fail "$(cat "$work/e")"
 
 # ---- kept over a restart
 load 200 '"keep":true' '{"model":"home-slots","keep":true,"replicas":2}'

@@ -15,7 +15,7 @@ says() {
 # ---- nobody there: one sentence that says what to do
 says 1 'no Shoal serves there \(unix:.*/none.sock: .*\): start one with "shoal serve"' hello -s "unix:$work/none.sock"
 [ "$(wc -l <"$err")" -eq 1 ] || fail "several lines: $(cat "$err")"
-says 2 'neither http://ADDRESS:PORT nor unix:PATH' hello -s localhost
+says 2 'neither ADDRESS:PORT, http://ADDRESS:PORT nor unix:PATH' hello -s localhost:
 
 # ---- TCP
 PATH=$(dirname "$SHOAL_BIN"):$PATH start_shoal shoal.yaml --banner
@@ -41,6 +41,34 @@ says 1 'the device list' "turn on the attic light" --server "$url" --devices "$w
 says 1 "no pipeline named 'nix'" hello --server "$url" --pipeline nix
 says 1 "no pipeline named 'hmoe'; did you mean 'home'" hello --server "$url" --pipeline hmoe
 says 2 'give a TEXT, lines on standard input, or' --server "$url"
+
+# ---- SHOAL_HOST names the server for every command; classify, embed and tag ask one that is named
+export SHOAL_HOST=127.0.0.1:$port
+says 0 '^  Turning off Kitchen Light' "turn off the kitchen light"
+SHOAL_HOST=gpu:x says 2 '^shoal process: SHOAL_HOST: "gpu:x" is neither' hello
+"$SHOAL_BIN" ps | grep -q home-intent || fail "ps asks no SHOAL_HOST"
+for command in "top --once" "cache show" "logs"; do
+    "$SHOAL_BIN" $command >"$out" 2>"$err" || fail "$command asks no SHOAL_HOST: $(cat "$err")"
+    SHOAL_HOST=unix:$work/none.sock "$SHOAL_BIN" $command >"$out" 2>"$err" && fail "$command finds somebody at no socket"
+    grep -q 'no Shoal serves there.*--server or SHOAL_HOST' "$err" || fail "$command: $(cat "$err")"
+done
+for command in eval calibrate; do
+    SHOAL_HOST=unix:$work/none.sock "$SHOAL_BIN" "$command" $([ "$command" = calibrate ] && echo home-cascade) eval/names.jsonl >"$out" 2>"$err" && fail "$command"
+    grep -q 'no Shoal serves there' "$err" || fail "$command: $(cat "$err")"
+done
+unset SHOAL_HOST
+asked() { "$SHOAL_BIN" "$@" -s "127.0.0.1:$port" >"$out" 2>"$err" || fail "shoal $*: $(cat "$err")"; }
+for command in "classify home-intent" "classify home-intent --top 7" "embed home-embed" "tag home-slots"; do
+    "$SHOAL_BIN" $command "set a timer for ten minutes" >"$work/here"
+    asked $command "set a timer for ten minutes"
+    cmp -s "$work/here" "$out" || fail "$command there: $(cat "$out"), and here: $(cat "$work/here")"
+done
+asked classify home-intent --json hello
+grep -q '"object":"list"' "$out" || fail "the server's JSON: $(cat "$out")"
+"$SHOAL_BIN" classify home-chat-s -s "$url" hello 2>&1 | grep -q 'home-chat-s is for "generate"' || fail "another task"
+"$SHOAL_BIN" classify nobody -s "$url" hello 2>&1 | grep -q 'has no model "nobody"' || fail "no such model"
+"$SHOAL_BIN" tag home-slots --tokens -s "$url" hello 2>&1 | grep -q 'does not go with --server' || fail "logits of a server"
+"$SHOAL_BIN" embed home-embed --threads 2 -s "$url" hello 2>&1 | grep -q 'do not go with --server' || fail "threads of a server"
 # On a terminal each stage is shown as it settles, before the answer.
 if command -v script >/dev/null; then
     script -qec "'$SHOAL_BIN' process 'turn off the kitchen light' --server $url" "$work/typescript" </dev/null >"$out" 2>&1

@@ -17,29 +17,57 @@
 
 #include "base/clock.h"
 
-enum { TIMEOUT_S = 60, LINE_MAX_BYTES = 65536, HEAD_MAX_BYTES = 256 << 10, BODY_MAX_BYTES = 256 << 20 };
+enum {
+    DEFAULT_PORT = 8080,
+    TIMEOUT_S = 60,
+    LINE_MAX_BYTES = 65536,
+    HEAD_MAX_BYTES = 256 << 10,
+    BODY_MAX_BYTES = 256 << 20
+};
 
 /* ---- connecting ---------------------------------------------------------------------------------------- */
+
+/* "HOST", "HOST:PORT", "[V6]:PORT" or ":PORT", n bytes of it. */
+static bool take_authority(http_where *w, const char *at, size_t n, int default_port)
+{
+    bool v6 = n > 0 && *at == '[';
+    const char *end = v6 ? memchr(at, ']', n) : memchr(at, ':', n), *host = v6 ? at + 1 : at;
+    if (v6 && !end) return false;
+    size_t n_host = end ? (size_t)(end - host) : n, n_used = n_host + (v6 ? 2 : 0);
+    if (n_host >= sizeof w->host || memchr(host, '[', n_host) || memchr(host, ' ', n_host)) return false;
+    if (n_host == 0 && (v6 || default_port != DEFAULT_PORT)) return false;
+    snprintf(w->host, sizeof w->host, "%.*s", n_host ? (int)n_host : 9, n_host ? host : "127.0.0.1");
+    w->port = default_port;
+    if (n_used == n) return n > 0;
+    char digits[6];
+    size_t n_digits = n - n_used - 1;
+    if (at[n_used] != ':' || n_digits == 0 || n_digits >= sizeof digits) return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)n_digits, at + n_used + 1);
+    if (strspn(digits, "0123456789") != n_digits) return false;
+    w->port = atoi(digits);
+    return w->port > 0 && w->port < 65536;
+}
 
 int http_where_parse(http_where *ret, const char *url, shoal_err *err)
 {
     http_where w = {0};
-    char extra[2];
+    const char *scheme = strstr(url, "://"), *at = scheme ? scheme + 3 : url;
     bool ok;
     if (strncmp(url, "unix:", 5) == 0) {
         ok = url[5] && strlen(url + 5) < sizeof w.host;
         if (ok) memcpy(w.host, url + 5, strlen(url + 5) + 1);
     } else {
-        int n = sscanf(url, "http://[%107[0-9a-fA-F:.]]:%d%1[^/]", w.host, &w.port, extra); /* IPv6 */
-        if (n < 1) n = sscanf(url, "http://%107[^][:/]:%d%1[^/]", w.host, &w.port, extra);
-        ok = n == 2 && w.port > 0 && w.port < 65536;
+        ok = !scheme || strncasecmp(url, "http://", 7) == 0;
+        ok = ok && take_authority(&w, at, strcspn(at, "/"), scheme ? 80 : DEFAULT_PORT);
     }
-    if (!ok && strncmp(url, "https:", 6) == 0)
+    if (!ok && strncasecmp(url, "https:", 6) == 0)
         return err_set(err, SHOAL_EUNSUPPORTED,
                        "%s: this command speaks no TLS; ask a Unix socket of that server, "
                        "or use curl",
                        url);
-    if (!ok) return err_set(err, SHOAL_EINVALID, "\"%s\" is neither http://ADDRESS:PORT nor unix:PATH", url);
+    if (!ok)
+        return err_set(err, SHOAL_EINVALID,
+                       "\"%s\" is neither ADDRESS:PORT, http://ADDRESS:PORT nor unix:PATH", url);
     *ret = w;
     return 0;
 }

@@ -24,7 +24,8 @@ typedef struct http_where { /* a TCP address, or a Unix socket */
     int port;               /* 0: host is a socket's path */
 } http_where;
 
-/* "http://ADDRESS:PORT" (what follows a slash is ignored) or "unix:PATH". */
+/* "ADDRESS", "ADDRESS:PORT" (without one 8080), "http://ADDRESS:PORT" (without one 80; what follows a slash is
+ * ignored) or "unix:PATH". */
 int http_where_parse(http_where *ret, const char *url, shoal_err *err);
 
 typedef struct http_ask {

@@ -82,9 +82,12 @@ typedef struct cli_option {
     }
 #define CLI_JSON(t) CLI_FLAG(0, "json", "print JSON", t)
 /* Of commands that ask a running server; where it is not given: cli_process_where, and SHOAL_API_KEY. */
-#define CLI_SERVER(t) CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", t)
-#define CLI_KEY(t)    CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", t)
-#define CLI_COLOR(t)  CLI_STRING(0, "color", "WHEN", "colours: auto, always or never [auto]", t)
+#define CLI_SERVER_HELP "ADDRESS:PORT, http://ADDRESS:PORT or unix:PATH [SHOAL_HOST, else shoal.yaml's]"
+#define CLI_SERVER(t)   CLI_STRING('s', "server", "URL", CLI_SERVER_HELP, t)
+/* What it was called before; before CLI_SERVER in no list. */
+#define CLI_URL(t)   CLI_STRING('u', "url", "URL", "the same as --server", t)
+#define CLI_KEY(t)   CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", t)
+#define CLI_COLOR(t) CLI_STRING(0, "color", "WHEN", "colours: auto, always or never [auto]", t)
 #define CLI_END                                       \
     {                                                 \
         CLI_KIND_END, 0, NULL, NULL, NULL, NULL, 0, 0 \

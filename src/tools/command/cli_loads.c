@@ -125,9 +125,7 @@ int cli_loads_send(const http_where *where, const cli_loads_ask *ask, json_t **r
                         .body = body.len ? body.data : NULL,
                         .headers = headers.data};
     if (rc == 0) rc = http_client_exchange(&r.client, &x, err);
-    if (rc == SHOAL_EUNAVAILABLE)
-        err_set(err, rc,
-                "no Shoal answers there; start one with shoal serve, or say where it is with --server");
+    if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
     if (rc == 0) rc = read_end(&r, err);
     if (rc == 0)
         *ret = r.last;

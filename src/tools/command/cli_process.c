@@ -30,9 +30,19 @@ static int where_of_listen(http_where *ret, const gateway_config *c, shoal_err *
     return http_where_parse(ret, url, err);
 }
 
+const char *cli_process_named(const char *server)
+{
+    const char *host = getenv("SHOAL_HOST");
+    return server ? server : host && *host ? host : NULL;
+}
+
 int cli_process_where(http_where *ret, const char *server, shoal_err *err)
 {
-    if (server) return http_where_parse(ret, server, err);
+    const char *named = cli_process_named(server);
+    if (named) {
+        int rc = http_where_parse(ret, named, err);
+        return rc == 0 || server ? rc : err_prefix(err, rc, "SHOAL_HOST");
+    }
     char *path = NULL;
     gateway_config *c = NULL;
     if (cli_home_find(&path, err) != 0) return http_where_parse(ret, "http://127.0.0.1:8080", err);
@@ -140,8 +150,15 @@ int cli_process_nobody(shoal_err *err)
     shoal_err why = *err;
     return err_set(
         err, SHOAL_EUNAVAILABLE,
-        "no Shoal serves there (%.300s): start one with \"shoal serve\", or name one with --server",
+        "no Shoal serves there (%.300s): start one with \"shoal serve\", or name another with --server or "
+        "SHOAL_HOST",
         why.message);
+}
+
+int cli_process_reach(const http_where *where, shoal_err *err)
+{
+    int status, rc = http_client_once(where, &(http_ask){.path = "/healthz"}, &status, NULL, err);
+    return rc == SHOAL_EUNAVAILABLE ? cli_process_nobody(err) : rc;
 }
 
 int cli_process_refused(int status, const json_t *answer, shoal_err *err)

@@ -6,9 +6,14 @@
 
 #include "client/http_client.h"
 
-/* Where the server is that a command means: `server` as http_where_parse takes it, or NULL for the address of
- * cli_home_find's configuration, and without one http://127.0.0.1:8080. */
+/* The server that was named: `server`, or NULL for SHOAL_HOST of the environment; NULL: none was. */
+const char *cli_process_named(const char *server);
+/* Where the server is that a command means: the one that was named, as http_where_parse takes it, else the address
+ * of cli_home_find's configuration, and without one http://127.0.0.1:8080. */
 int cli_process_where(http_where *ret, const char *server, shoal_err *err);
+
+/* Does anything listen there? The error of who finds nobody says what to do. */
+int cli_process_reach(const http_where *where, shoal_err *err);
 
 typedef struct cli_process_ask {
     const char *text, *pipeline;    /* text NULL: none; pipeline NULL: the only one */

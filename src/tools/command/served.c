@@ -47,13 +47,14 @@ int served_find(served *ret, const char *server, const char *model, const char *
     buf headers = {0};
     json_t *answer = NULL;
     shoal_err why = {0};
+    bool named = cli_process_named(server) != NULL;
     *ret = (served){0};
     int rc = cli_process_where(&ret->where, server, &why);
-    if (rc != 0 && server) return err_set(err, rc, "%s", why.message);
+    if (rc != 0 && named) return err_set(err, rc, "%s", why.message);
     if (rc != 0) return 0;
     say_url(ret);
     http_client_init(&c, &ret->where);
-    if (!server) c.until_ns = clock_ns() + PATIENCE_MS * 1000000ull;
+    if (!named) c.until_ns = clock_ns() + PATIENCE_MS * 1000000ull;
     rc = cli_process_headers(&headers, key, &why);
     if (rc == 0)
         rc = http_client_exchange(&c, &(http_ask){.path = "/v1/models", .headers = headers.data}, &why);
@@ -66,7 +67,7 @@ int served_find(served *ret, const char *server, const char *model, const char *
     json_decref(answer);
     http_client_done(&c);
     buf_done(&headers);
-    return rc != 0 && (server || rc == SHOAL_ECANCELLED) ? err_set(err, rc, "%s", why.message) : 0;
+    return rc != 0 && (named || rc == SHOAL_ECANCELLED) ? err_set(err, rc, "%s", why.message) : 0;
 }
 
 int served_missing(const served *at, const char *model, shoal_err *err)

@@ -6,7 +6,8 @@
  *     else
  *         ... open the file of that name ...
  *
- * A server that was named must answer; the usual one (shoal.yaml's address, else 127.0.0.1:8080) may be away,
+ * A server that was named (--server, SHOAL_HOST) must answer; the usual one (shoal.yaml's address, else
+ * 127.0.0.1:8080) may be away,
  * be slow or want a key: then nothing is found, and nothing is said. */
 #ifndef COMMAND_SERVED_H
 #define COMMAND_SERVED_H

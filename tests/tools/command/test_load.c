@@ -84,9 +84,28 @@ static int ask(const char *answer, int *status, buf *body, shoal_err *err)
 static void urls_are_taken_apart(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {
-        "",           "127.0.0.1:80",   "ftp://127.0.0.1:80", "http://127.0.0.1", "http://:80",  "unix:",
-        "http://a:0", "http://a:70000", "http://a:80x",       "http://a:",        "http://[]:80"};
+    static const char *const wrong[] = {"",
+                                        ":",
+                                        "ftp://127.0.0.1:80",
+                                        "a:b",
+                                        "http://:80",
+                                        "unix:",
+                                        "http://a:0",
+                                        "http://a:70000",
+                                        "http://a:80x",
+                                        "http://a:",
+                                        "a:",
+                                        "http://[]:80",
+                                        "[::1",
+                                        "::1",
+                                        "not there",
+                                        "[::1]80"};
+    static const struct {
+        const char *text, *host;
+        int port;
+    } right[] = {{"127.0.0.1", "127.0.0.1", 8080}, {"box:9000", "box", 9000},
+                 {":9000", "127.0.0.1", 9000},     {"[::1]", "::1", 8080},
+                 {"http://box", "box", 80},        {"HTTP://box:81/v1", "box", 81}};
     http_where w;
     assert_int_equal(http_where_parse(&w, "http://127.0.0.1:8080", NULL), 0);
     assert_string_equal(w.host, "127.0.0.1");
@@ -103,6 +122,11 @@ static void urls_are_taken_apart(void **state)
     char longer[200] = "unix:";
     memset(longer + 5, 'a', 150);
     assert_int_equal(http_where_parse(&w, longer, NULL), SHOAL_EINVALID);
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        assert_int_equal(http_where_parse(&w, right[i].text, NULL), 0);
+        assert_string_equal(w.host, right[i].host);
+        assert_int_equal(w.port, right[i].port);
+    }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (http_where_parse(&w, wrong[i], NULL) != SHOAL_EINVALID) fail_msg("\"%s\" is taken", wrong[i]);
 }

@@ -85,9 +85,8 @@ static int cmd_chat_run(int argc, char **argv)
 {
     chat_options o = {.sampling = CLI_SAMPLING_UNSAID(256), .key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
-        CLI_STRING('s', "system", "TEXT", "the system message, instead of the home's", &o.system),
-        CLI_STRING(0, "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, when one runs there]",
-                   &o.server),
+        CLI_STRING(0, "system", "TEXT", "the system message, instead of the home's", &o.system),
+        CLI_SERVER(&o.server),
         CLI_KEY(&o.key),
         CLI_FLAG(0, "here", "load the model into this process, whatever runs", &o.here),
         CLI_STRING(0, "config", "FILE", "shoal.yaml whose pipeline tells the model its home", &o.config),

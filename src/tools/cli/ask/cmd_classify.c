@@ -48,6 +48,15 @@ static int cmd_classify_ask(shoal_model *m, const task_input *in, buf *out, shoa
     return rc;
 }
 
+static const char *cmd_classify_serve(const task_input *in, json_t *question, shoal_err *err)
+{
+    const asked *o = in->own;
+    bool failed = o->pair && json_object_set_new(question, "pair", json_string(o->pair)) != 0;
+    if (!in->json && json_object_set_new(question, "top_k", json_integer(o->top)) != 0) failed = true;
+    if (failed) err_set(err, SHOAL_EINVALID, "the text is not UTF-8");
+    return failed ? NULL : o->picture ? o->picture : in->text;
+}
+
 static int cmd_classify_run(int argc, char **argv)
 {
     asked o = {.top = 5};
@@ -63,7 +72,8 @@ static int cmd_classify_run(int argc, char **argv)
                       .min = 1,
                       .own = &o,
                       .check = cmd_classify_check,
-                      .ask = cmd_classify_ask};
+                      .ask = cmd_classify_ask,
+                      .serve = cmd_classify_serve};
     return task_run(&t, argc, argv);
 }
 

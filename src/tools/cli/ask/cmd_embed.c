@@ -13,9 +13,15 @@ static int cmd_embed_ask(shoal_model *m, const task_input *in, buf *out, shoal_e
     return rc;
 }
 
+static const char *cmd_embed_serve(const task_input *in, json_t *question, shoal_err *err)
+{
+    return in->text;
+}
+
 static int cmd_embed_run(int argc, char **argv)
 {
-    return task_run(&(task_command){.cmd = &cmd_embed, .task = "embed", .ask = cmd_embed_ask}, argc, argv);
+    task_command t = {.cmd = &cmd_embed, .task = "embed", .ask = cmd_embed_ask, .serve = cmd_embed_serve};
+    return task_run(&t, argc, argv);
 }
 
 const cli_command cmd_embed = {"embed", "turn a text into a vector", "MODEL TEXT|-", cmd_embed_run, false};

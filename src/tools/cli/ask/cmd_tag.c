@@ -44,6 +44,13 @@ static int cmd_tag_ask(shoal_model *m, const task_input *in, buf *out, shoal_err
     return rc;
 }
 
+static const char *cmd_tag_serve(const task_input *in, json_t *question, shoal_err *err)
+{
+    const bool *tokens = in->own;
+    if (*tokens) err_set(err, SHOAL_EINVALID, "a server tells no logits: --tokens does not go with --server");
+    return *tokens ? NULL : in->text;
+}
+
 static int cmd_tag_run(int argc, char **argv)
 {
     bool tokens = false;
@@ -54,7 +61,8 @@ static int cmd_tag_run(int argc, char **argv)
                       .options = options,
                       .own = &tokens,
                       .check = cmd_tag_check,
-                      .ask = cmd_tag_ask};
+                      .ask = cmd_tag_ask,
+                      .serve = cmd_tag_serve};
     return task_run(&t, argc, argv);
 }
 

@@ -142,13 +142,14 @@ static int find_server(docs_place *at, const char *server, shoal_err *err)
     http_where where;
     int status, rc = cli_process_where(&where, server, err);
     if (rc == 0) rc = http_client_once(&where, &(http_ask){.path = "/healthz"}, &status, NULL, err);
-    if (rc == SHOAL_EUNAVAILABLE && !server) {
+    if (rc == SHOAL_EUNAVAILABLE && !cli_process_named(server)) {
         fprintf(stderr, "shoal docs: no server runs: starting one for this command\n");
         rc = start_own(at, err);
         char url[96];
         snprintf(url, sizeof url, "unix:%s/socket", at->folder);
         if (rc == 0) rc = http_where_parse(&where, url, err);
     }
+    if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
     if (rc == 0) http_client_init(&at->client, &where);
     return rc;
 }

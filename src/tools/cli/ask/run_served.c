@@ -40,6 +40,7 @@ static json_t *question(const task_endpoint *to, const served *at, const run_inp
         json_object_set_new(o, "return_documents", json_true());
     }
     if (to == &TASK_ENDPOINTS[ASK_COMPLETION]) cli_sampling_put(o, in->sampling);
+    json_object_update(o, in->extra);
     return o;
 }
 
@@ -119,8 +120,8 @@ int run_served(const served *at, const run_input *in, const char *key, shoal_err
     if (rc == 0 && in->json)
         cli_printf("%s\n", text.data);
     else if (rc == 0)
-        task_print(at->task, answer);
-    say_if_cut(answer, in->sampling);
+        task_print(at->task, in->extra ? json_array_get(json_object_get(answer, "data"), 0) : answer);
+    if (in->sampling) say_if_cut(answer, in->sampling);
     json_decref(answer);
     buf_done(&text);
     return rc;

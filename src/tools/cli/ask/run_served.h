@@ -9,8 +9,9 @@ typedef struct run_input {
     const char *text;  /* or, of models that hear, see or score, a file's path; "-": standard input */
     char *const *more; /* of a reranker: the documents */
     size_t n_more;
-    const cli_sampling *sampling;
-    bool json; /* print the answer as it came */
+    const cli_sampling *sampling; /* NULL: of a task that has none */
+    json_t *extra;                /* further members of the question; borrowed, NULL: none */
+    bool json;                    /* print the answer as it came */
 } run_input;
 
 /* Ask the endpoint of its task, print what it answers. A model that generates continues the text as it is. */

@@ -1,4 +1,5 @@
-/* task_run.h: commands that ask the model of a file about one input: options, opening, printing and the end of all.
+/* task_run.h: commands that ask a model about one input: options, opening, printing and the end of all. The model is
+ * one of a file, which is loaded into this process, or with --server one of a running Shoal.
  *
  *     static int ask(shoal_model *m, const task_input *in, buf *out, shoal_err *err)
  *     {
@@ -12,6 +13,7 @@
 #define CLI_ASK_TASK_RUN_H
 
 #include "base/buf.h"
+#include "json/json.h"
 #include "command/cli_model.h"
 
 typedef struct task_input {
@@ -32,6 +34,9 @@ typedef struct task_command {
     int (*check)(task_input *in, shoal_err *err);
     /* Append what the model says: an object of JSON, or text where task is NULL and not in->json. */
     int (*ask)(shoal_model *m, const task_input *in, buf *out, shoal_err *err);
+    /* With --server: put the options into a question to a running Shoal, and return the input (a text, or the path
+     * of a picture). NULL, err: an option that takes the model in this process. Unset: there is no --server. */
+    const char *(*serve)(const task_input *in, json_t *question, shoal_err *err);
 } task_command;
 
 /* The command's exit code. */

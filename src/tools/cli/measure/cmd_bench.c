@@ -4,6 +4,7 @@
 
 #include "bench/bench.h"
 #include "cli/commands.h"
+#include "command/cli_process.h"
 
 /* A whole number up to `most` at *at, which moves behind it. */
 static bool take_number(const char **at, size_t most, size_t *ret)
@@ -67,7 +68,7 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
     if (rc == 0 && (o->rate < 0 || o->rate > 1e6))
         rc = err_set(err, SHOAL_EINVALID, "--rate wants 0 to 1000000 requests a second, not %g", o->rate);
     if (rc == 0 && o->load && !o->url)
-        rc = err_set(err, SHOAL_EINVALID, "--load %.60s: of which server? --url URL says it", o->load);
+        rc = err_set(err, SHOAL_EINVALID, "--load %.60s: of which server? --server URL says it", o->load);
     o->clients_given = t->clients != NULL;
     o->generates_given = t->generates != NULL;
     o->seconds_given = t->seconds != NULL;
@@ -82,10 +83,12 @@ static int cmd_bench_run(int argc, char **argv)
     bench_options o = {.repeat = 5, .dims = 384, .requests = 200};
     texts t = {0};
     const cli_option options[] = {
-        CLI_STRING('u', "url", "URL", "measure the Shoal that serves there (http://127.0.0.1:8080)", &o.url),
-        CLI_STRING(0, "only", "NAMES", "with --url: some of its scenarios: intent,stream_1", &o.only),
-        CLI_STRING(0, "load", "MODEL", "with --url: streams of this model; any server that speaks OpenAI's",
-                   &o.load),
+        CLI_STRING('s', "server", "URL", "measure the Shoal that serves there: ADDRESS:PORT or unix:PATH",
+                   &o.url),
+        CLI_URL(&o.url),
+        CLI_STRING(0, "only", "NAMES", "with --server: some of its scenarios: intent,stream_1", &o.only),
+        CLI_STRING(0, "load", "MODEL",
+                   "with --server: streams of this model; any server that speaks OpenAI's", &o.load),
         CLI_STRING(0, "clients", "N,...", "of --load, each with its next request behind its last [1,4,16]",
                    &t.clients),
         CLI_NUM(0, "rate", "R", "of --load: so many requests a second, whether or not they are answered [0]",
@@ -116,6 +119,10 @@ static int cmd_bench_run(int argc, char **argv)
     shoal_err err = {0};
     rc = read_tests(&o, &t, &err);
     if (rc != 0) return cli_fail(&cmd_bench, &err);
+    http_where where;
+    if (o.url) rc = http_where_parse(&where, o.url, &err);
+    if (o.url && !o.load && rc == 0) rc = cli_process_reach(&where, &err);
+    if (rc != 0) return cli_fail(&cmd_bench, &err);
     if (o.n_chunks)
         rc = bench_chunks(&o, &err);
     else if (o.load)
@@ -129,5 +136,5 @@ static int cmd_bench_run(int argc, char **argv)
     return rc == 0 ? CLI_OK : cli_fail(&cmd_bench, &err);
 }
 
-const cli_command cmd_bench = {"bench", "measure the kernels, a model, or a running Shoal (--url)", "[MODEL]",
-                               cmd_bench_run, false};
+const cli_command cmd_bench = {"bench", "measure the kernels, a model, or a running Shoal (--server)",
+                               "[MODEL]", cmd_bench_run, false};

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cli/commands.h"
+#include "command/cli_process.h"
 #include "ensemble/cascade_calls.h"
 #include "eval/calibrate_report.h"
 #include "eval/eval_ask.h"
@@ -244,7 +245,8 @@ static int with_cases(const calibrate_options *o, const char *name, const eval_c
     buf headers = {0};
     cascade c = {0};
     http_client http = {.fd = -1};
-    int rc = http_where_parse(&where, o->server, err);
+    int rc = cli_process_where(&where, o->server, err);
+    if (!rc) rc = cli_process_reach(&where, err);
     if (!rc) http_client_init(&http, &where);
     if (!rc) rc = eval_put_headers(&o->headers, &headers, err);
     if (!rc) rc = find_cascade(&c, &http, headers.data, name, err);
@@ -273,9 +275,10 @@ static int calibrate(const calibrate_options *o, const cli_args *a, shoal_err *e
 
 static int cmd_calibrate_run(int argc, char **argv)
 {
-    calibrate_options o = {.server = "http://127.0.0.1:8080", .accuracy = -1, .escalate = -1};
+    calibrate_options o = {.accuracy = -1, .escalate = -1};
     const cli_option options[] = {
-        CLI_STRING('u', "server", "URL", "where Shoal serves [http://127.0.0.1:8080]", &o.server),
+        CLI_SERVER(&o.server),
+        CLI_URL(&o.server),
         CLI_NUM(0, "accuracy", "A", "what a member answers itself is right this often: 0 to 1", &o.accuracy),
         CLI_NUM(0, "escalate", "SHARE", "pass on at most this share: 0 to 1 [what makes the cascade best]",
                 &o.escalate),

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "client/http_client.h"
+#include "command/cli_process.h"
 #include "eval/eval_ask.h"
 #include "eval/eval_routes.h"
 
@@ -51,7 +52,8 @@ static int ask_all(const eval_options *o, const eval_cases *cases, eval_route *r
     http_where where;
     http_client c = {.fd = -1};
     buf headers = {0};
-    int rc = http_where_parse(&where, o->server, err);
+    int rc = cli_process_where(&where, o->server, err);
+    if (!rc) rc = cli_process_reach(&where, err);
     if (!rc) http_client_init(&c, &where);
     if (!rc) rc = eval_put_headers(&o->headers, &headers, err);
     for (size_t k = 0; !rc && k < n_routes; k++)
@@ -173,9 +175,10 @@ static int evaluate(const eval_options *o, const cli_args *files, bool *ret_met,
 
 static int cmd_eval_run(int argc, char **argv)
 {
-    eval_options o = {.server = "http://127.0.0.1:8080", .aims = {0, 100, 100}};
+    eval_options o = {.aims = {0, 100, 100}};
     const cli_option options[] = {
-        CLI_STRING('u', "server", "URL", "where Shoal serves [http://127.0.0.1:8080]", &o.server),
+        CLI_SERVER(&o.server),
+        CLI_URL(&o.server),
         CLI_STRING(0, "pipeline", "NAME", "the pipeline of cases that name none", &o.pipeline),
         CLI_LIST('r', "route", "NAME", "ask this model or ensemble; several are compared with the first",
                  &o.routes),

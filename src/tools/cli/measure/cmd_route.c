@@ -152,7 +152,8 @@ static int explain(const options *o, const char *arg, shoal_err *err)
     int rc = cli_text(&text, arg, err);
     with.ask.text = rc == 0 ? text.data : NULL;
     if (rc == 0 && !o->config) rc = ask_server(&with, &reply, err);
-    if (o->config || (rc == SHOAL_EUNAVAILABLE && !o->server && strncmp(err->message, "no Shoal", 8) == 0))
+    if (o->config || (rc == SHOAL_EUNAVAILABLE && !cli_process_named(o->server) &&
+                      strncmp(err->message, "no Shoal", 8) == 0))
         rc = decide_here(&with, &reply, err);
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && o->json)

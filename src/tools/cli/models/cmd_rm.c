@@ -63,8 +63,7 @@ static int cmd_rm_run(int argc, char **argv)
     const cli_option options[] = {
         CLI_FLAG(0, "force", "though it is served: it is unloaded first", &force),
         CLI_STRING(0, "from", "DIR", "of this folder, whatever a server serves [that of models.json]", &from),
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, if it runs]",
-                   &server),
+        CLI_SERVER(&server),
         CLI_KEY(&key),
         CLI_JSON(&json),
         CLI_END,
@@ -76,7 +75,8 @@ static int cmd_rm_run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     rc = from ? 0 : cli_process_where(&where, server, &err);
     if (rc == 0 && !from) rc = remove_there(&where, a.v[0], key, force, &err);
-    if (from || (rc == SHOAL_EUNAVAILABLE && !server)) rc = remove_here(a.v[0], from, &err);
+    if (from || (rc == SHOAL_EUNAVAILABLE && !cli_process_named(server)))
+        rc = remove_here(a.v[0], from, &err);
     if (rc == 0) print_removed(a.v[0], json);
     return rc ? cli_fail(&cmd_rm, &err) : cli_flush(CLI_OK);
 }

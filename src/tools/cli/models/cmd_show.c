@@ -173,8 +173,7 @@ static int cmd_show_run(int argc, char **argv)
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *manifest = NULL;
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('s', "server", "URL",
-                   "http://ADDRESS:PORT or unix:PATH [shoal.yaml's, when one runs there]", &server),
+        CLI_SERVER(&server),
         CLI_KEY(&key),
         CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &manifest),
         CLI_JSON(&json),

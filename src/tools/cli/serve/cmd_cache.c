@@ -8,6 +8,7 @@
 #include "cli/serve/cache_measure.h"
 #include "cli/commands.h"
 #include "client/http_client.h"
+#include "command/cli_process.h"
 #include "command/cli_cluster.h"
 #include "view/cache_view.h"
 
@@ -21,7 +22,7 @@ typedef struct given {
 /* Whom to ask, and with which key; headers are the caller's. */
 static int find_server(const given *g, http_where *where, buf *headers, shoal_err *err)
 {
-    int rc = http_where_parse(where, g->url, err);
+    int rc = cli_process_where(where, g->url, err);
     if (rc == 0 && g->key && (strlen(g->key) > 500 || strpbrk(g->key, "\r\n")))
         rc = err_set(err, SHOAL_EINVALID, "--key: an API key is one line of at most 500 bytes");
     if (rc == 0 && g->key) buf_printf(headers, "authorization: Bearer %s\r\n", g->key);
@@ -36,12 +37,13 @@ static int cmd_cache_ask(const given *g, const char *method, const char *path, b
     int rc = find_server(g, &where, &headers, err);
     http_ask a = {.method = method, .path = path, .headers = headers.data};
     if (rc == 0) rc = http_client_once(&where, &a, &status, ret, err);
+    if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
     buf_done(&headers);
     if (rc == 0 && status == 401)
         return err_set(err, SHOAL_EUNAVAILABLE,
-                       "%s wants an API key: give one with --key or in SHOAL_API_KEY", g->url);
+                       "the server wants an API key: give one with --key or in SHOAL_API_KEY");
     if (rc == 0 && status != 200)
-        return err_set(err, SHOAL_EPROTOCOL, "%s answered %s %.60s with %d: %.300s", g->url, method, path,
+        return err_set(err, SHOAL_EPROTOCOL, "the server answered %s %.60s with %d: %.300s", method, path,
                        status, ret->data ? ret->data : "");
     return rc;
 }
@@ -51,7 +53,7 @@ static int cmd_cache_show(const given *g, shoal_err *err)
     buf reply = {0}, lines = {0};
     json_t *o = NULL;
     int rc = cmd_cache_ask(g, "GET", "/v1/cache", &reply, err);
-    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, g->url, err);
+    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0) cache_view_put(&lines, o);
     if (rc == 0 && lines.failed) rc = err_nomem(err);
     if (rc == 0) cli_printf("%s%s", g->json ? reply.data : lines.data, g->json ? "\n" : "");
@@ -82,7 +84,7 @@ static int purge(const given *g, shoal_err *err)
                      "say what is to be purged: --model, --version, --route, --pipeline, "
                      "--ensemble or --tag; or everything: --all");
     if (rc == 0) rc = cmd_cache_ask(g, "DELETE", path.data, &reply, err);
-    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, g->url, err);
+    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0 && g->json)
         cli_printf("%s\n", reply.data);
     else if (rc == 0)
@@ -117,9 +119,10 @@ static int cmd_cache_run(int argc, char **argv)
         {"purge", "", "forget those for which all that is said holds", 0, 0},
         {"measure", "PAIRS.jsonl", "see which pairs a cache by likeness would serve, and wrongly", 1, 1},
         CLI_VERB_END};
-    given g = {.url = "http://127.0.0.1:8080", .key = getenv("SHOAL_API_KEY"), .threshold = 0.95};
+    given g = {.key = getenv("SHOAL_API_KEY"), .threshold = 0.95};
     const cli_option options[] = {
-        CLI_STRING('u', "url", "URL", "the gateway to ask [http://127.0.0.1:8080]", &g.url),
+        CLI_SERVER(&g.url),
+        CLI_URL(&g.url),
         CLI_STRING('k', "key", "KEY", "its API key [SHOAL_API_KEY]", &g.key),
         CLI_STRING('m', "model", "MODEL", "purge: what it had a part in; measure: who embeds [home-embed]",
                    &g.model),

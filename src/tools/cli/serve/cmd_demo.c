@@ -33,13 +33,14 @@ static int cmd_demo_ask(const http_where *where, const char *sentence, bool json
 static int cmd_demo_run(int argc, char **argv)
 {
     bool json = false;
-    const cli_option options[] = {CLI_JSON(&json), CLI_END};
+    const char *server = NULL;
+    const cli_option options[] = {CLI_SERVER(&server), CLI_JSON(&json), CLI_END};
     cli_args a;
     int rc = cli_parse(&a, &cmd_demo, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
     http_where where;
-    rc = cli_process_where(&where, a.n ? a.v[0] : NULL, &err);
+    rc = cli_process_where(&where, a.n ? a.v[0] : server, &err);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences && rc == 0; i++)
         rc = cmd_demo_ask(&where, sentences[i], json, &err);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_demo, &err);

@@ -190,7 +190,7 @@ static int cmd_top_run(int argc, char **argv)
     top t = {0};
     const cli_option options[] = {
         CLI_SERVER(&url),
-        CLI_STRING('u', "url", "URL", "the same", &url),
+        CLI_URL(&url),
         CLI_STRING('k', "key", "KEY", "its API key [SHOAL_API_KEY]", &key),
         CLI_INT('i', "interval", "MS", 100, 3600000, "from one look to the next [1000]", &ms),
         CLI_FLAG('1', "once", "one block of lines, and leave", &t.once),

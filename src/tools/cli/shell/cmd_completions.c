@@ -93,7 +93,7 @@ static int cmd_completions_run(int argc, char **argv)
     const char *server = NULL;
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('s', "server", "URL", "models: http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
+        CLI_STRING('s', "server", "URL", "models: " CLI_SERVER_HELP, &server),
         CLI_FLAG(0, "json", "models: print JSON", &json),
         CLI_END,
     };
