@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/loop_work.h"
 #include "shoal.h"
@@ -82,6 +83,19 @@ size_t utf8_count(const char *s, size_t n)
     size_t count = 0;
     for (size_t i = 0; i < n; i++) count += ((unsigned char)s[i] & 0xC0) != 0x80;
     return count;
+}
+
+/* Of what a terminal would obey, or cannot show, '?' is shown (logging/sanitise.h): a column. */
+size_t utf8_columns(const char *s, size_t n)
+{
+    size_t columns = 0;
+    uint32_t cp;
+    for (size_t i = 0, len; i < n; i += len ? len : 1) {
+        len = utf8_decode(s + i, n - i, &cp);
+        bool shown = len > 0 && cp >= 0x20 && (cp < 0x7F || cp >= 0xA0);
+        columns += shown && cp >= 0x300 ? (size_t)utf8proc_charwidth((utf8proc_int32_t)cp) : 1;
+    }
+    return columns;
 }
 
 void utf8_put_c(buf *out, const char *s, size_t n)

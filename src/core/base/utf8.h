@@ -24,6 +24,9 @@ bool utf8_is_line(const char *s, size_t max);
 /* Number of code points in well-formed text (counts lead bytes otherwise). */
 size_t utf8_count(const char *s, size_t n);
 
+/* Columns of a terminal that the text takes: two of a wide character, none of a combining one. */
+size_t utf8_columns(const char *s, size_t n);
+
 /* How many bytes at the end of s[0..n) are the start of a character that is not complete yet (0..3). */
 size_t utf8_incomplete_tail(const char *s, size_t n);
 

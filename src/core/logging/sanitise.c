@@ -49,14 +49,36 @@ void sanitise_text(char *s, const char *keep)
     s[sanitise_bytes(s, strlen(s), keep)] = '\0';
 }
 
-void sanitise_line(buf *out, size_t from, size_t width)
+/* The first bytes of s[n] that take at most so many columns. */
+static size_t bytes_of_columns(const char *s, size_t n, size_t columns)
 {
     uint32_t cp;
+    size_t at = 0, used = 0;
+    for (size_t len; at < n; at += len) {
+        len = utf8_decode(s + at, n - at, &cp);
+        used += utf8_columns(s + at, len);
+        if (used > columns) break;
+    }
+    return at;
+}
+
+/* Cut behind a word, if the row has one that ends in it. */
+static size_t cut(const char *s, size_t n, size_t width)
+{
+    size_t most = bytes_of_columns(s, n, width - 1), at = most;
+    while (at > 0 && s[at] != ' ') at--;
+    while (at > 0 && s[at - 1] == ' ') at--;
+    return at ? at : most;
+}
+
+void sanitise_line(buf *out, size_t from, size_t width)
+{
     if (out->failed) return;
-    size_t n = sanitise_bytes(out->data + from, out->len - from, ""), at = from;
-    for (size_t i = 0; at < from + n && (width == 0 || i < width); i++)
-        at += utf8_decode(out->data + at, from + n - at, &cp);
-    while (at > from && out->data[at - 1] == ' ') at--;
-    out->len = at;
+    char *line = out->data + from;
+    size_t n = sanitise_bytes(line, out->len - from, "");
+    while (n > 0 && line[n - 1] == ' ') n--;
+    bool fits = width == 0 || bytes_of_columns(line, n, width) == n;
+    out->len = from + (fits ? n : cut(line, n, width));
+    if (!fits) buf_puts(out, "…");
     buf_putc(out, '\n');
 }

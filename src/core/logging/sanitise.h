@@ -28,8 +28,8 @@ bool sanitise_is(const char *s);
 void sanitise_text(char *s, const char *keep);
 size_t sanitise_bytes(char *s, size_t n, const char *keep);
 
-/* End the line of a table that began at out->data[from]: sanitise, cut to the width in characters (0: not),
- * without spaces at its end. */
+/* End the line of a table that began at out->data[from]: sanitise, cut behind a word to the width in columns
+ * (0: not), with a mark where something was cut, without spaces at its end. */
 void sanitise_line(buf *out, size_t from, size_t width);
 
 #endif
