@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "logging/fold.h"
 #include "logging/sanitise.h"
 
 /* ---- summing up ------------------------------------------------------------------------------------- */
@@ -115,8 +116,12 @@ static void put_machines(char *ret, size_t size, const json_t *m)
         snprintf(ret, size, "%.10s", first);
 }
 
-static void put_model(buf *out, const json_t *m, long long now)
+enum { NAME_COLUMNS = 16 };
+
+static void put_model(buf *out, const json_t *m, long long now, size_t width)
 {
+    const char *name = json_text_of(m, "model");
+    size_t row = out->len;
     char machines[40], replicas[32], since[16] = "-", rate[16] = "-";
     const json_t *at = json_object_get(m, "since");
     double per_s = json_number_of(m, "tokens_per_s");
@@ -127,26 +132,31 @@ static void put_model(buf *out, const json_t *m, long long now)
         snprintf(replicas + n, sizeof replicas - (size_t)n, "+%.0f", json_number_of(m, "standby"));
     if (json_is_integer(at)) ps_view_ago(since, now - json_integer_value(at));
     if (per_s > 0) snprintf(rate, sizeof rate, "%.0f", per_s);
-    buf_printf(out, "%-16s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", json_text_of(m, "model"),
+    if (width && strlen(name) > NAME_COLUMNS) { /* in a row of its own it moves no other column */
+        buf_puts(out, name);
+        sanitise_line(out, row, width);
+        row = out->len;
+        name = "";
+    }
+    buf_printf(out, "%-*s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", NAME_COLUMNS, name,
                json_text_of(m, "state"), replicas, machines, json_number_of(m, "memory_bytes") / 1e6,
                json_number_of(m, "running"), json_number_of(m, "waiting"), rate, since);
+    sanitise_line(out, row, width);
 }
 
 void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
 {
     size_t i, from = out->len;
     json_t *m;
-    buf_printf(out, "%-16s %-8s %5s %-10s %9s %4s %5s %6s  %s", "MODEL", "STATE", "READY", "MACHINES",
-               "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
+    buf_printf(out, "%-*s %-8s %5s %-10s %9s %4s %5s %6s  %s", NAME_COLUMNS, "MODEL", "STATE", "READY",
+               "MACHINES", "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
     sanitise_line(out, from, width);
     json_array_foreach((json_t *)(uintptr_t)models, i, m)
     {
-        from = out->len;
-        put_model(out, m, now);
-        sanitise_line(out, from, width);
+        put_model(out, m, now, width);
         if (!*json_text_of(m, "reason")) continue;
         from = out->len;
         buf_printf(out, "  %s", json_text_of(m, "reason"));
-        sanitise_line(out, from, width);
+        fold_line(out, from, width, 2);
     }
 }

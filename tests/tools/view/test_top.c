@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/utf8.h"
 #include "view/top_view.h"
 
 static const char BEFORE[] =
@@ -67,7 +68,7 @@ static void rates_are_what_grew(void **state)
     char *s = view(BEFORE, 0, 0);
     assert_true(has(s, "not_ready") && has(s, "replicas 2/3") && has(s, "moves 5 (+3)") &&
                 has(s, "degraded 1"));
-    assert_true(has(s, "tokens/s    100.0"));
+    assert_true(has(s, "tokens/s 100.0"));
     const char *a = line_of(s, "a/0"), *b = line_of(s, "b/0"), *pi = line_of(s, "pi ");
     assert_true(has(a, " 100.0 ") && has(a, " 10.0 ") && has(a, " 25%") && has(a, " 1.0M"));
     assert_true(has(b, " - ")); /* a worker that began anew counts from zero */
@@ -78,7 +79,7 @@ static void rates_are_what_grew(void **state)
 static void one_look_knows_no_rates(void **state)
 {
     char *s = view(NULL, 0, 0);
-    assert_true(has(s, "tokens/s        - ") && !has(s, "(+"));
+    assert_true(has(s, "tokens/s -  ") && !has(s, "(+"));
     assert_true(has(line_of(s, "a/0"), " - "));
     free(s);
 }
@@ -90,7 +91,7 @@ static void lines_stay_within_the_window(void **state)
             char *s = view(BEFORE, width, height);
             size_t n = 0;
             for (const char *at = s; *at; at += strcspn(at, "\n") + 1, n++) {
-                assert_true(strcspn(at, "\n") <= width);
+                assert_true(utf8_columns(at, strcspn(at, "\n")) <= width);
                 assert_int_equal(strcspn(at, "\x1b\r\t"), strlen(at)); /* what others wrote moves no cursor */
             }
             assert_true(n <= height);
@@ -100,6 +101,42 @@ static void lines_stay_within_the_window(void **state)
     char *s = view(BEFORE, 0, 5);
     line_of(s, "... 3 more lines");
     free(s);
+}
+
+static bool is_word_of(const char *all, const char *word, size_t n)
+{
+    for (const char *at = all; *at; at += strcspn(at, " \n"), at += strspn(at, " \n"))
+        if (strcspn(at, " \n") == n && memcmp(at, word, n) == 0) return true;
+    return false;
+}
+
+/* Columns give way where there are too many of them; what is shown is shown whole. */
+static void a_terminal_of_80_columns_cuts_no_word(void **state)
+{
+    static const char replica[] =
+        "{\"id\":\"%s/0\",\"node\":\"%s\",\"state\":\"starting\",\"reason\":\"its file is "
+        "read, which takes a while where the disk is slow or busy\"}";
+    static const char *const names[] = {"a", "home-chat-s", "gemma-3-270m-it-qat-q4_0-unquantized"};
+    static const char *const nodes[] = {"", "pi", "attic-server"};
+    for (size_t i = 0; i < 9; i++) {
+        char json[600];
+        buf wide = {0}, narrow = {0};
+        int n = snprintf(json, sizeof json, "{\"version\":\"1.2.3\",\"status\":\"ready\",\"replicas\":[");
+        n += snprintf(json + n, sizeof json - (size_t)n, replica, names[i / 3], nodes[i % 3]);
+        snprintf(json + n, sizeof json - (size_t)n, "]}");
+        json_t *now = json_loads(json, 0, NULL);
+        top_view_put(&wide, now, NULL, 1, 0, 0);
+        top_view_put(&narrow, now, NULL, 1, 80, 0);
+        for (const char *at = narrow.data; *at; at += strcspn(at, "\n") + 1)
+            assert_true(utf8_columns(at, strcspn(at, "\n")) <= 80);
+        for (const char *at = narrow.data; *at; at += strcspn(at, " \n"), at += strspn(at, " \n"))
+            if (!is_word_of(wide.data, at, strcspn(at, " \n")))
+                fail_msg("cut: %.20s in\n%s", at, narrow.data);
+        assert_true(is_word_of(narrow.data, "busy", 4) && is_word_of(narrow.data, "MEM", 3));
+        json_decref(now);
+        buf_done(&wide);
+        buf_done(&narrow);
+    }
 }
 
 static void json_has_rates_or_null(void **state)
@@ -122,8 +159,11 @@ static void json_has_rates_or_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_what_grew),     cmocka_unit_test(standbys_are_counted_apart),
-        cmocka_unit_test(one_look_knows_no_rates), cmocka_unit_test(lines_stay_within_the_window),
+        cmocka_unit_test(rates_are_what_grew),
+        cmocka_unit_test(standbys_are_counted_apart),
+        cmocka_unit_test(one_look_knows_no_rates),
+        cmocka_unit_test(lines_stay_within_the_window),
+        cmocka_unit_test(a_terminal_of_80_columns_cuts_no_word),
         cmocka_unit_test(json_has_rates_or_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
