@@ -59,7 +59,7 @@ YAML
 grep -q 'make one with: shoal ca init' "$work/err" || fail "without a CA: $(cat "$work/err")"
 "$SHOAL_BIN" ca init --state "$gw" --cluster attic >/dev/null || fail "no CA"
 gateway "$(free_port)"
-"$SHOAL_BIN" nodes --server "$url" | grep -q '^NAME' || fail "shoal nodes shows no head"
+"$SHOAL_BIN" nodes --server "$url" | grep -q '^no machine is attached' || fail "shoal nodes does not say that there is none"
 
 # ---- join, and be seen
 token=$("$SHOAL_BIN" token create --state "$gw")

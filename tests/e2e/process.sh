@@ -26,8 +26,11 @@ command=$(grep ' process --server ' "$work/ready") || fail "no command to try: $
 bash -c "$command" >"$work/out" 2>"$work/err" || fail "the banner's command fails: $command: $(cat "$work/err")"
 says 0 '^  Turning off Kitchen Light' "turn off the kitchen light" --server "$url"
 grep -qE 'call +light.turn_off \{"target":"light.kitchen"\}' "$out" || fail "no call: $(cat "$out")"
+grep -qE '^  (route|intent|slot|total) ' "$out" && fail "a trace that nobody asked for: $(cat "$out")"
+says 0 '^  intent ' "turn off the kitchen light" --server "$url" --trace
+[ "$(head -1 "$out")" = '  Turning off Kitchen Light.' ] || fail "the answer is not first: $(cat "$out")"
 grep -qE 'route +intent +home-intent .* ms +always' "$out" || fail "no trace: $(cat "$out")"
-says 0 'call +lock.lock \{"target":"lock.front_door"\}' "turn on the kitchen light and lock the front door" --server "$url"
+says 0 'call +lock.lock \{"target":"lock.front_door"\}' "turn on the kitchen light and lock the front door" --server "$url" --trace
 grep -qE 'call +light.turn_on \{"target":"light.kitchen"\}' "$out" || fail "one of two calls: $(cat "$out")"
 grep -qE 'route +request +act +rule' "$out" || fail "no rule in the trace: $(cat "$out")"
 says 0 '^\{.*"object":"shoal.process".*"trace":\[' "turn off the kitchen light" --server "$url" --json
@@ -69,11 +72,11 @@ grep -q '"object":"list"' "$out" || fail "the server's JSON: $(cat "$out")"
 "$SHOAL_BIN" classify nobody -s "$url" hello 2>&1 | grep -q 'has no model "nobody"' || fail "no such model"
 "$SHOAL_BIN" tag home-slots --tokens -s "$url" hello 2>&1 | grep -q 'does not go with --server' || fail "logits of a server"
 "$SHOAL_BIN" embed home-embed --threads 2 -s "$url" hello 2>&1 | grep -q 'do not go with --server' || fail "threads of a server"
-# On a terminal each stage is shown as it settles, before the answer.
+# On a terminal, too, the trace follows the answer.
 if command -v script >/dev/null; then
-    script -qec "'$SHOAL_BIN' process 'turn off the kitchen light' --server $url" "$work/typescript" </dev/null >"$out" 2>&1
+    script -qec "'$SHOAL_BIN' process --trace 'turn off the kitchen light' --server $url" "$work/typescript" </dev/null >"$out" 2>&1
     grep -nE 'route +request +act +rule|Turning off Kitchen Light|total' "$out" | cut -d: -f2 | awk '{ print $1 }' | tr '\n' ' ' |
-        grep -q '^route Turning total $' || fail "on a terminal: $(cat "$out")"
+        grep -q '^Turning route total $' || fail "on a terminal: $(cat "$out")"
     script -qec "'$SHOAL_BIN' process hello --server $url --pipeline nix" "$work/typescript" </dev/null >"$out" 2>&1 &&
         fail "on a terminal a wrong name is none"
     grep -q "no pipeline named 'nix'" "$out" || fail "on a terminal: $(cat "$out")"

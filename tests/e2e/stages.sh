@@ -119,8 +119,8 @@ label=$("$SHOAL_BIN" classify tests/data/hf/vit-tiny --image $png -k 1 --json | 
 grep -qE "\"model\":\"eyes\"[^{}]*\"quantisation\":\"BF16\"[^{}]*,$label" <<<"$answer" || fail "no $label of eyes in: $answer"
 zcat tests/data/sensors/demo.csv.gz | head -3 >"$work/few.csv"
 has 'the table has too few rows' "$(curl -s "$url/v1/process" -F csv=@"$work/few.csv")"
-has "route   picture        eyes" "$(process --image $png)"
-has "route   machine        machines" "$(process --csv "$work/rows.csv")"
+has "route   picture        eyes" "$(process --trace --image $png)"
+has "route   machine        machines" "$(process --trace --csv "$work/rows.csv")"
 # The endpoints of these models take forms, too.
 form=$(curl -s "$url/v1/images/classify" -F file=@$png -F top_k=1)
 raw=$(curl -s "$url/v1/images/classify?top_k=1" -H 'content-type: image/png' --data-binary @$png)

@@ -105,8 +105,8 @@ static const cli_option *find_option(const cli_option *options, int value)
 static int check_count(const cli_command *cmd, int n, int min, int max)
 {
     if (n >= min && (max < 0 || n <= max)) return CLI_GO;
-    fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s [options] %s\n", cmd->name,
-            n < min ? "missing" : "too many", cmd->name, cmd->usage);
+    fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s [options]%s%s\n", cmd->name,
+            n < min ? "missing" : "too many", cmd->name, *cmd->usage ? " " : "", cmd->usage);
     return usage_error(cmd);
 }
 

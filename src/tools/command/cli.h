@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */
@@ -136,7 +137,12 @@ int cli_write(const char *s, size_t n);
 bool cli_print_lost(void); /* memory was out for something that was to be printed */
 /* How wide the terminal behind stdout is; `otherwise` where there is none, or none that says. */
 size_t cli_columns(size_t otherwise);
-/* On stderr, always without them; what is longer than 2047 bytes is cut. */
+/* End the line that began at out->data[from]: on a terminal folded at words to its width (logging/fold.h),
+ * further rows behind `indent` spaces; elsewhere it stays one line. */
+void cli_end_line(buf *out, size_t from, size_t indent);
+/* One line, as cli_printf, ended so. */
+int cli_print_line(size_t indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* On stderr, always without them, on a terminal folded; what is longer than 2047 bytes is cut. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* "shoal NAME: sentence" on stderr, and the exit code that suits err->code: CLI_USAGE for

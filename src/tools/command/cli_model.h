@@ -55,6 +55,8 @@ void cli_put_floats(buf *out, const float *v, size_t n);
 /* Print what `out` holds and a line end, as cli_write does; the exit code. And the same of JSON, with
  * jansson's flags. */
 int cli_print(buf *out);
+/* The same, on a terminal each line folded as cli_end_line does. */
+int cli_print_folded(buf *out, size_t indent);
 int cli_print_json(const json_t *v, size_t flags);
 
 #endif

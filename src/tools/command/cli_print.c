@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "logging/fold.h"
 #include "logging/sanitise.h"
 #include "command/cli.h"
 #include "command/cli_model.h"
@@ -51,22 +52,70 @@ int cli_printf(const char *fmt, ...)
     return rc == 0 ? n : -1;
 }
 
-size_t cli_columns(size_t otherwise)
+static size_t columns_of(int fd, size_t otherwise)
 {
     struct winsize w;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : otherwise;
+    return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : otherwise;
+}
+
+size_t cli_columns(size_t otherwise)
+{
+    return columns_of(STDOUT_FILENO, otherwise);
+}
+
+void cli_end_line(buf *out, size_t from, size_t indent)
+{
+    size_t columns = cli_columns(0);
+    if (columns)
+        fold_line(out, from, columns, indent);
+    else
+        buf_putc(out, '\n');
+}
+
+int cli_print_line(size_t indent, const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+    buf line = {0};
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0) return no_memory();
+    buf_puts(&line, text);
+    cli_end_line(&line, 0, indent);
+    int rc = line.failed ? no_memory() : cli_write(line.data, line.len);
+    buf_done(&line);
+    free(text);
+    return rc;
+}
+
+/* The lines of text, each folded. */
+static void put_folded(buf *out, const char *text, size_t n, size_t columns, size_t indent)
+{
+    for (size_t at = 0; at < n; at++) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - text) - at : n - at, from = out->len;
+        buf_append(out, text + at, len);
+        fold_line(out, from, columns, indent);
+        at += len;
+    }
 }
 
 void cli_say(const char *fmt, ...)
 {
-    char text[2048]; /* nothing is allocated: it may be about that */
+    char text[2048]; /* what is allocated is not needed: it may be about that */
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n >= (int)sizeof text) memcpy(text + sizeof text - 5, "...\n", 5);
     sanitise_text(text, "\n\t");
-    fputs(n < 0 ? "" : text, stderr);
+    if (n < 0) return;
+    size_t columns = columns_of(STDERR_FILENO, 0);
+    buf rows = {0};
+    if (columns) put_folded(&rows, text, strlen(text), columns, 0);
+    fputs(rows.len && !rows.failed ? rows.data : text, stderr);
+    buf_done(&rows);
 }
 
 int cli_print(buf *out)
@@ -77,6 +126,19 @@ int cli_print(buf *out)
         return CLI_FAILED;
     }
     return cli_write(out->data, out->len) == 0 || ferror(stdout) ? cli_flush(CLI_OK) : CLI_FAILED;
+}
+
+int cli_print_folded(buf *out, size_t indent)
+{
+    buf rows = {0};
+    size_t columns = cli_columns(0);
+    if (!columns) return cli_print(out);
+    put_folded(&rows, out->data ? out->data : "", out->len, columns, indent);
+    rows.failed |= out->failed;
+    if (rows.len) rows.len--; /* cli_print ends it */
+    int rc = cli_print(&rows);
+    buf_done(&rows);
+    return rc;
 }
 
 int cli_print_json(const json_t *v, size_t flags)

@@ -246,12 +246,14 @@ int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *r
 
 /* ---- showing ------------------------------------------------------------------------------------------- */
 
+enum { MARGIN = 2, FIELD = 10 }; /* before each line; before what a line says */
+
 static void print_call(const json_t *call)
 {
     if (!json_is_object(call)) return;
     buf args = {0};
     json_put(&args, json_object_get(call, "arguments"));
-    cli_printf("  call    %s %s\n", json_text_of(call, "name"), args.data ? args.data : "");
+    cli_print_line(FIELD, "  call    %s %s", json_text_of(call, "name"), args.data ? args.data : "");
     buf_done(&args);
 }
 
@@ -260,7 +262,7 @@ static void print_text(const char *text)
 {
     for (const char *s = text;; s++) {
         size_t n = strcspn(s, "\n");
-        cli_printf("  %.*s\n", (int)n, s);
+        cli_print_line(MARGIN, "  %.*s", (int)n, s);
         s += n;
         if (!*s) return;
     }
@@ -283,42 +285,51 @@ static void print_results(const json_t *results)
     {
         buf text = {0};
         json_put_digits(&text, v, 15);
-        cli_printf("  result  %-14s %s\n", stage, text.data ? text.data : "");
+        cli_print_line(FIELD, "  result  %-14s %s", stage, text.data ? text.data : "");
         buf_done(&text);
     }
 }
 
+static void print_understood(const json_t *a)
+{
+    const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
+    if (json_is_object(intent))
+        cli_print_line(FIELD, "  intent  %s (%.1f %%)", json_text_of(intent, "label"),
+                       100 * json_number_value(json_object_get(intent, "score")));
+    for (size_t i = 0; i < json_array_size(slots); i++)
+        cli_print_line(FIELD, "  slot    %s = %s", json_text_of(json_array_get(slots, i), "label"),
+                       json_text_of(json_array_get(slots, i), "text"));
+}
+
 /* Calls took their time; rules have none, but a verdict. */
-void cli_process_print_stage(const json_t *t)
+static void print_stage(const json_t *t)
 {
     const json_t *ms = json_object_get(t, "ms");
     const char *error = json_text_of(t, "error"), *said = *error ? error : json_text_of(t, "label");
     if (!json_is_true(json_object_get(t, "ran"))) return;
     if (ms)
-        cli_printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", json_text_of(t, "stage"),
-                   json_text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
-                   json_text_of(t, "why"), *said ? ": " : "", said);
+        cli_print_line(FIELD, "  route   %-14s %-12s %7.2f ms  %s%s%s", json_text_of(t, "stage"),
+                       json_text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
+                       json_text_of(t, "why"), *said ? ": " : "", said);
     else
-        cli_printf("  route   %-14s %-12s %10s  %s\n", json_text_of(t, "stage"), json_text_of(t, "verdict"),
-                   "rule", json_text_of(t, "why"));
+        cli_print_line(FIELD, "  route   %-14s %-12s %10s  %s", json_text_of(t, "stage"),
+                       json_text_of(t, "verdict"), "rule", json_text_of(t, "why"));
 }
 
-void cli_process_print(const json_t *a, bool without_text, bool without_stages)
+void cli_process_print(const json_t *a, bool without_text, bool trace)
 {
-    const json_t *trace = json_object_get(a, "trace");
-    const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
+    const json_t *stages = json_object_get(a, "trace"), *results = json_object_get(a, "results");
     const json_t *heard = json_object_get(a, "heard");
-    if (json_is_string(heard)) cli_printf("  heard   %s\n", json_string_value(heard));
-    if (json_is_string(json_object_get(a, "text")) && !without_text) print_text(json_text_of(a, "text"));
+    bool has_text = json_is_string(json_object_get(a, "text")), acts;
+    acts =
+        json_array_size(json_object_get(a, "tool_calls")) || json_is_object(json_object_get(a, "tool_call"));
+    if (json_is_string(heard)) cli_print_line(FIELD, "  heard   %s", json_string_value(heard));
+    if (has_text && !without_text) print_text(json_text_of(a, "text"));
     print_calls(a);
-    if (json_is_object(intent))
-        cli_printf("  intent  %s (%.1f %%)\n", json_text_of(intent, "label"),
-                   100 * json_number_value(json_object_get(intent, "score")));
-    for (size_t i = 0; i < json_array_size(slots); i++)
-        cli_printf("  slot    %s = %s\n", json_text_of(json_array_get(slots, i), "label"),
-                   json_text_of(json_array_get(slots, i), "text"));
-    print_results(json_object_get(a, "results"));
-    for (size_t i = 0; i < json_array_size(trace) && !without_stages; i++)
-        cli_process_print_stage(json_array_get(trace, i));
-    cli_printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
+    print_results(results);
+    if (trace || (!has_text && !acts && json_object_size(results) == 0)) print_understood(a);
+    for (size_t i = 0; i < json_array_size(stages); i++)
+        if (trace || *json_text_of(json_array_get(stages, i), "error"))
+            print_stage(json_array_get(stages, i));
+    if (trace) cli_printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
 }

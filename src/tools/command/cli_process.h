@@ -21,10 +21,8 @@ typedef struct cli_process_ask {
     const char *session;            /* of lines that belong together; NULL: none */
     const char *devices; /* what --devices FILE holds: a JSON array or lines; NULL: the pipeline's own */
     const char *key;     /* of the API; NULL: none */
-    /* The answer's text as it comes, and with it each stage's entry of the trace as it settles; NULL: all
-     * comes in one piece. */
+    /* The answer's text as it comes; NULL: all comes in one piece. */
     void (*live)(void *user, const char *text, size_t n);
-    void (*stage)(void *user, const json_t *entry);
     void *user;
 } cli_process_ask;
 
@@ -49,11 +47,10 @@ int cli_process_headers(buf *out, const char *key, shoal_err *err);
 int cli_process_nobody(shoal_err *err);
 int cli_process_refused(int status, const json_t *answer, shoal_err *err);
 
-/* An answer on stdout: its text, tool calls, intent, slots, and what ran for how long and why; without what
- * was shown already. */
-void cli_process_print(const json_t *answer, bool without_text, bool without_stages);
-/* A stage that ran, as it stands there: an entry of the trace. */
-void cli_process_print_stage(const json_t *entry);
+/* An answer on stdout: its text (unless that was shown already), calls and results; what was understood
+ * where it has none of these; stages that failed. With `trace` what was understood in any case, and every stage
+ * that ran, for how long and why. */
+void cli_process_print(const json_t *answer, bool without_text, bool trace);
 
 /* Inside cli_process*.c: the exchange of a streamed answer (cli_process_live.c), which ends as one in one
  * piece would: the answer is appended to ret_body, and that of an error, too. */

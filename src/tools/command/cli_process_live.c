@@ -1,4 +1,4 @@
-/* cli_process_live.c: a streamed answer of /v1/process, whose stages and text are shown as they come
+/* cli_process_live.c: a streamed answer of /v1/process, whose text is shown as it comes
  * (docs/http.md). */
 #include <string.h>
 
@@ -23,14 +23,12 @@ static void take_event(reading *r, const sse_event *e)
     json_t *o = NULL;
     const char *data = e->data;
     size_t n = e->n_data;
-    bool is_text = is_called(e, "text"), is_stage = is_called(e, "stage");
+    bool is_text = is_called(e, "text");
     bool is_error = !e->name && n > 9 && memcmp(data, "{\"error\":", 9) == 0;
     if (is_text && json_parse(&o, data, n, "event", NULL) == 0) {
         const json_t *text = json_object_get(o, "text");
         if (json_is_string(text))
             r->ask->live(r->ask->user, json_string_value(text), json_string_length(text));
-    } else if (is_stage && json_parse(&o, data, n, "event", NULL) == 0) {
-        r->ask->stage(r->ask->user, o);
     } else if (is_error || is_called(e, "answer")) {
         buf_clear(&r->answer);
         buf_append(&r->answer, data, n);

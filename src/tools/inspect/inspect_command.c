@@ -8,6 +8,8 @@
 #include "inspect/inspect.h"
 #include "inspect/inspect_trees.h"
 
+enum { FIELD_COLUMNS = 14 }; /* before what a field says */
+
 static int find_digest(inspect_report *r, model *m, shoal_err *err)
 {
     sha256_digest d;
@@ -42,7 +44,7 @@ int inspect_command(const cli_command *cmd, const char *name, const char *manife
     else if (rc == 0)
         (w.json ? inspect_trees_put_json : inspect_trees_put)(&out, a.trees.trees, path);
     model_about_close(&a);
-    rc = rc ? cli_fail(cmd, &err) : cli_print(&out);
+    rc = rc ? cli_fail(cmd, &err) : w.json ? cli_print(&out) : cli_print_folded(&out, FIELD_COLUMNS);
     buf_done(&out);
     free(path);
     free(sha256);

@@ -52,8 +52,9 @@ static int do_model(chat_session *s, const char *arg, shoal_err *err)
         cli_printf("%s%s%s\n", s->voice->model, *s->voice->where ? ", of " : ", in this process",
                    s->voice->where);
     if (rc == 0 && *arg && s->untold)
-        cli_printf("The conversation goes on, without the home; /clear and then /model %s tells it that.\n",
-                   s->voice->model);
+        cli_print_line(0,
+                       "The conversation goes on, without the home; /clear and then /model %s tells it that.",
+                       s->voice->model);
     return rc;
 }
 

@@ -148,36 +148,51 @@ static int written(void)
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }
 
+/* Part of a reply: on a terminal in rows that end between words. */
+static void put_part(chat_session *s, const char *text, size_t n)
+{
+    buf rows = {0};
+    fold_put(&s->fold, &rows, text, n);
+    if (rows.len) cli_write(rows.data, rows.len);
+    buf_done(&rows);
+}
+
+/* The word that was held back. */
+static void end_part(chat_session *s)
+{
+    buf rows = {0};
+    fold_end(&s->fold, &rows);
+    if (rows.len) cli_write(rows.data, rows.len);
+    buf_done(&rows);
+}
+
 static int show_text(void *user, const char *s, size_t n)
 {
-    (void)user;
-    cli_write(s, n);
+    put_part(user, s, n);
     return written();
 }
 
 /* A thought is shown fainter than what is meant. */
 static int show_thought(void *user, const char *s, size_t n)
 {
-    const chat_session *c = user;
+    chat_session *c = user;
     if (!c->terminal) return 0;
     if (c->colour) fputs("\x1b[2m", stdout);
-    cli_write(s, n);
+    put_part(c, s, n);
     if (c->colour) fputs("\x1b[0m", stdout);
     return written();
 }
 
 static void show_call(void *user, const char *name)
 {
-    (void)user;
-    fputs("\n  -> ", stdout);
-    cli_write(name, strlen(name));
-    putchar(' ');
+    put_part(user, "\n  -> ", 6);
+    put_part(user, name, strlen(name));
+    put_part(user, " ", 1);
 }
 
 static void show_arguments(void *user, const char *json, size_t n)
 {
-    (void)user;
-    cli_write(json, n);
+    put_part(user, json, n);
 }
 
 static int no_text(void *user, const char *s, size_t n)
@@ -243,9 +258,11 @@ static int chat_session_reply(chat_session *s, shoal_err *err)
                              .arguments = no_arguments};
     chat_said said;
     bool json = s->o->json;
+    s->fold = (fold){.width = s->terminal ? cli_columns(0) : 0};
     speaking = s->voice;
     int rc = chat_voice_reply(s->voice, &s->talk, &s->settings, json ? &still : &aloud, &said, err);
     speaking = NULL;
+    end_part(s);
     if (!json && (said.text.len || said.thought.len || said.calls.len || rc == 0)) putchar('\n');
     if (rc == 0)
         rc = chat_talk_add(&s->talk, "assistant", said.text.data, said.calls.len ? said.calls.data : NULL,
@@ -287,7 +304,7 @@ static int answer_by_rules(chat_session *s, const char *line, bool *ret_done, sh
         buf_puts(&out, ",\"by\":\"rules\"}");
         s->unheard = cli_print(&out) != CLI_OK;
     } else if (*ret_done) {
-        cli_printf("%s\n", text.data);
+        cli_print_line(0, "%s", text.data);
         fflush(stdout);
         if (s->terminal)
             fprintf(stderr, "%s  [by the home's rules]%s\n", s->colour ? "\x1b[2m" : "",

@@ -14,6 +14,7 @@
 #ifndef REPL_CHAT_SESSION_H
 #define REPL_CHAT_SESSION_H
 
+#include "logging/fold.h"
 #include "repl/chat_voice.h"
 #include "command/cli_home.h"
 
@@ -30,6 +31,7 @@ typedef struct chat_session {
     cli_home *home; /* NULL: messages are kept from line to line */
     chat_talk talk;
     chat_settings settings;
+    fold fold;             /* of the reply that is being shown */
     bool terminal, colour; /* of standard output; what is said beside replies may be faint */
     bool untold;           /* the model has a home, and is not told of it since the talk goes on */
     bool unheard;          /* a reply could not be written, which has been said */

@@ -28,9 +28,8 @@ static void greet(const chat_session *s)
     if (*s->voice->where) cli_say("%s replies, of the Shoal at %s.\n", name, s->voice->where);
     if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
-        fprintf(
-            stderr,
-            "It knows the %zu devices of %s. Each line is handled on its own; anything that isn't a clear\n"
+        cli_say(
+            "It knows the %zu devices of %s. Each line is handled on its own; anything that isn't a clear "
             "request gets a rule-based answer. Calls (->) are shown, not carried out.\n",
             cli_home_n_devices(s->home), cli_home_path(s->home));
     else if (use && !s->o->system)

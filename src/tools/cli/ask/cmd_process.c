@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "json/json.h"
+#include "logging/fold.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "command/cli_process.h"
@@ -18,6 +19,10 @@ enum { DEVICES_MAX_BYTES = 1 << 20, FILE_MAX_BYTES = 128 << 20 };
 typedef struct given { /* paths of files; NULL: none */
     const char *server, *text, *devices, *audio, *image, *csv;
 } given;
+
+typedef struct form { /* of the answer */
+    bool json, trace;
+} form;
 
 /* A file that goes along; *ret stays NULL without a path. */
 static int take_file(const char *path, buf *to, const buf **ret, shoal_err *err)
@@ -40,54 +45,53 @@ static int take_all(const given *g, cli_process_ask *ask, buf text[5], shoal_err
     return rc == 0 ? take_file(g->csv, &text[4], &ask->csv, err) : rc;
 }
 
-/* What was shown: some text, whose last line may be open; some stage. */
+/* The text, shown as it comes: each line behind the margin, as cli_process_print has it. */
 typedef struct shown {
-    bool any, open, stages;
+    fold fold;
+    bool any;
 } shown;
 
-/* Each line behind the margin, as cli_process_print has it. */
+static void put_rows(buf *rows)
+{
+    if (rows->len) cli_write(rows->data, rows->len);
+    buf_done(rows);
+}
+
 static void show_live(void *user, const char *text, size_t n)
 {
     shown *s = user;
-    for (size_t i = 0; i < n;) {
-        const char *end = memchr(text + i, '\n', n - i);
-        size_t len = end ? (size_t)(end + 1 - text) - i : n - i;
-        if (!s->open) fputs("  ", stdout);
-        s->open = !end;
-        cli_write(text + i, len);
-        i += len;
-    }
+    buf rows = {0};
+    fold_put(&s->fold, &rows, text, n);
+    put_rows(&rows);
     s->any = true;
     fflush(stdout);
 }
 
-static void show_stage(void *user, const json_t *entry)
+static void end_live(shown *s)
 {
-    shown *s = user;
-    if (s->open) putchar('\n');
-    s->open = false;
-    s->stages = true;
-    cli_process_print_stage(entry);
-    fflush(stdout);
+    buf rows = {0};
+    bool open = s->fold.at > 0 || s->fold.held.len > 0;
+    fold_end(&s->fold, &rows);
+    if (open) buf_putc(&rows, '\n');
+    put_rows(&rows);
 }
 
-static int cmd_process_ask(const http_where *where, cli_process_ask *ask, bool json, shoal_err *err)
+static int cmd_process_ask(const http_where *where, cli_process_ask *ask, form as, shoal_err *err)
 {
-    shown s = {0};
+    shown s = {.fold = {.width = cli_columns(0), .margin = 2}};
     buf reply = {0};
     json_t *parsed = NULL;
-    if (!json && isatty(STDOUT_FILENO)) {
+    if (!as.json && isatty(STDOUT_FILENO)) {
         ask->live = show_live;
-        ask->stage = show_stage;
         ask->user = &s;
     }
     int rc = cli_process_send(where, ask, &reply, err);
-    if (s.open) putchar('\n');
+    end_live(&s);
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
-    if (rc == 0 && json)
+    if (rc == 0 && as.json)
         cli_printf("%s\n", reply.data);
     else if (rc == 0)
-        cli_process_print(parsed, s.any, s.stages);
+        cli_process_print(parsed, s.any, as.trace);
     json_decref(parsed);
     buf_done(&reply);
     return rc;
@@ -95,7 +99,7 @@ static int cmd_process_ask(const http_where *where, cli_process_ask *ask, bool j
 
 /* Each line is a request; what one is refused for is said, and the next one has its turn. *ret_failed: how
  * many. */
-static int ask_lines(const http_where *where, cli_process_ask *with, bool json, size_t *ret_failed,
+static int ask_lines(const http_where *where, cli_process_ask *with, form as, size_t *ret_failed,
                      shoal_err *err)
 {
     bool person = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -112,9 +116,9 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
     while (rc == 0 && line_editor_read(e, &line)) {
         if (!line[strspn(line, " \t\r")]) continue;
         with->text = line;
-        if (!json && !person) printf("%s> %s\n", n ? "\n" : "", line);
+        if (!as.json && !person) printf("%s> %s\n", n ? "\n" : "", line);
         n++;
-        rc = cmd_process_ask(where, with, json, err);
+        rc = cmd_process_ask(where, with, as, err);
         fflush(stdout);
         if (rc == 0 || rc == SHOAL_ENOMEM || strncmp(err->message, "no Shoal", 8) == 0) continue;
         cli_say("shoal process: %s\n", err->message);
@@ -129,7 +133,7 @@ static int ask_lines(const http_where *where, cli_process_ask *with, bool json, 
     return rc;
 }
 
-static int cmd_process_answer(const given *g, cli_process_ask *with, bool json, size_t *ret_failed,
+static int cmd_process_answer(const given *g, cli_process_ask *with, form as, size_t *ret_failed,
                               shoal_err *err)
 {
     buf read[5] = {{0}};
@@ -138,8 +142,7 @@ static int cmd_process_answer(const given *g, cli_process_ask *with, bool json, 
     int rc = cli_process_where(&where, g->server, err);
     if (rc == 0) rc = take_all(g, with, read, err);
     if (rc == 0)
-        rc =
-            lines ? ask_lines(&where, with, json, ret_failed, err) : cmd_process_ask(&where, with, json, err);
+        rc = lines ? ask_lines(&where, with, as, ret_failed, err) : cmd_process_ask(&where, with, as, err);
     for (size_t i = 0; i < 5; i++) buf_done(&read[i]);
     return rc;
 }
@@ -147,7 +150,7 @@ static int cmd_process_answer(const given *g, cli_process_ask *with, bool json, 
 static int cmd_process_run(int argc, char **argv)
 {
     given g = {0};
-    bool json = false;
+    form as = {0};
     cli_process_ask with = {.key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
         CLI_STRING('p', "pipeline", "NAME", "the pipeline to run (needed when there are several)",
@@ -159,7 +162,8 @@ static int cmd_process_run(int argc, char **argv)
         CLI_STRING('i', "image", "FILE", "a picture, PNG or JPEG", &g.image),
         CLI_STRING(0, "csv", "FILE", "a table or series, with a header", &g.csv),
         CLI_KEY(&with.key),
-        CLI_JSON(&json),
+        CLI_FLAG(0, "trace", "show what ran, why and for how long, behind the answer", &as.trace),
+        CLI_JSON(&as.json),
         CLI_END,
     };
     cli_args a;
@@ -168,7 +172,7 @@ static int cmd_process_run(int argc, char **argv)
     shoal_err err = {0};
     size_t n_failed = 0;
     g.text = a.n ? a.v[0] : NULL;
-    rc = cmd_process_answer(&g, &with, json, &n_failed, &err);
+    rc = cmd_process_answer(&g, &with, as, &n_failed, &err);
     return rc ? cli_fail(&cmd_process, &err) : cli_flush(n_failed ? CLI_FAILED : CLI_OK);
 }
 

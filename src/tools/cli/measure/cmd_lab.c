@@ -135,7 +135,8 @@ static int cmd_lab_show(const places *p, const char *file, bool json, bool first
         json_put_text(&line, "about", s->about);
         buf_printf(&line, ",\"seconds\":%g,\"nodes\":%zu}", s->seconds, s->n_nodes);
     } else if (rc == 0) {
-        buf_printf(&line, "%-16s %5g s  %s\n", s->name, s->seconds, s->about);
+        buf_printf(&line, "%-16s %5g s  %s", s->name, s->seconds, s->about);
+        cli_end_line(&line, 0, 26);
     }
     if (rc == 0) printf("%s", line.data ? line.data : "");
     buf_done(&line);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/measure/pipeline_survey.h"
+#include "command/cli.h"
 #include "pipeline/pipeline_words.h"
 
 /* The stages of the longest way, in order, separated by `between`. */
@@ -66,15 +67,17 @@ static const char *model_of(const config_stage *s)
 static void put_stage(const config_pipeline *p, const pipeline_reach *r, unsigned i, buf *out)
 {
     const config_stage *s = &p->stages[i];
+    size_t from = out->len;
     buf_printf(out, "  %-*s  %-*s  %-*s  ", (int)widest(p, pipeline_report_name_of, 5), s->name,
                (int)widest(p, pipeline_report_kind_of, 4), pipeline_report_kind_of(s),
                (int)widest(p, model_of, 5), s->model ? s->model : "-");
+    size_t indent = out->len - from;
     pipeline_put_when(s, out);
     if (s->needs) buf_puts(out, "; after ");
     put_waits(p, i, ", ", false, out);
     if (s->optional) buf_puts(out, "; optional");
     if (!r->stages[i].runs) buf_puts(out, "; NEVER");
-    buf_putc(out, '\n');
+    cli_end_line(out, from, indent);
 }
 
 static void put_pipeline(const pipeline_survey *s, size_t i, buf *out)
@@ -82,6 +85,7 @@ static void put_pipeline(const pipeline_survey *s, size_t i, buf *out)
     const config_pipeline *p = &s->config->pipelines[i];
     const pipeline_reach *r = &s->reaches[i];
     char why[128];
+    size_t from = out->len;
     unsigned n = r->stages[r->last].n_calls;
     buf_printf(out, "%s: %u stage%s, at most %u model call%s one after the other", p->name, p->n_stages,
                p->n_stages == 1 ? "" : "s", n, n == 1 ? "" : "s");
@@ -89,7 +93,8 @@ static void put_pipeline(const pipeline_survey *s, size_t i, buf *out)
     if (n > 0) put_way(p, r, (int)r->last, " -> ", false, out);
     if (n > 0) buf_putc(out, ')');
     const char *not = uncached(s, p, why);
-    buf_printf(out, "; answers are %s%s\n", not ? "not cached: " : "cached", not ? not : "");
+    buf_printf(out, "; answers are %s%s", not ? "not cached: " : "cached", not ? not : "");
+    cli_end_line(out, from, 2);
     buf_printf(out, "  %-*s  %-*s  %-*s  %s\n", (int)widest(p, pipeline_report_name_of, 5), "STAGE",
                (int)widest(p, pipeline_report_kind_of, 4), "KIND", (int)widest(p, model_of, 5), "MODEL",
                "RUNS");

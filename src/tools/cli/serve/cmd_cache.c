@@ -10,6 +10,7 @@
 #include "client/http_client.h"
 #include "command/cli_process.h"
 #include "command/cli_cluster.h"
+#include "command/cli_model.h"
 #include "view/cache_view.h"
 
 typedef struct given {
@@ -56,7 +57,11 @@ static int cmd_cache_show(const given *g, shoal_err *err)
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0) cache_view_put(&lines, o);
     if (rc == 0 && lines.failed) rc = err_nomem(err);
-    if (rc == 0) cli_printf("%s%s", g->json ? reply.data : lines.data, g->json ? "\n" : "");
+    if (rc == 0 && g->json) cli_printf("%s\n", reply.data);
+    if (rc == 0 && !g->json) {
+        lines.len--; /* its last line is ended */
+        cli_print_folded(&lines, 2);
+    }
     json_decref(o);
     buf_done(&lines);
     buf_done(&reply);

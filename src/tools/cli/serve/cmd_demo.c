@@ -23,7 +23,7 @@ static int cmd_demo_ask(const http_where *where, const char *sentence, bool json
         cli_printf("%s\n", reply.data);
     } else if (rc == 0) {
         cli_printf("\n> %s\n", sentence);
-        cli_process_print(a, false, false);
+        cli_process_print(a, false, true);
     }
     json_decref(a);
     buf_done(&reply);

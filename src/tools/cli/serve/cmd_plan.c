@@ -159,7 +159,7 @@ static void print_gap(const planning *x, const placement_gap *g)
     if (g->n_standby) cli_printf("%s %u standby", g->n_replicas ? " and" : "", g->n_standby);
     cli_printf("\n");
     for (size_t at = 0; at < x->n_nodes; at++)
-        cli_printf("    not on %-20s %s\n", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
+        cli_print_line(33, "    not on %-20s %s", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
 }
 
 static void print_price(const planning *x, size_t model)
@@ -167,29 +167,29 @@ static void print_price(const planning *x, size_t model)
     split_cost c;
     size_t at = 0;
     if (!price(x, model, &c)) return;
-    cli_printf(
-        "  a token takes %.2f ms: %.2f of computing, %.2f of %zu round trip%s with %llu bytes each way\n",
+    cli_print_line(
+        4, "  a token takes %.2f ms: %.2f of computing, %.2f of %zu round trip%s with %llu bytes each way",
         c.compute_ms + c.hop_ms, c.compute_ms, c.hop_ms, c.n_hops, c.n_hops == 1 ? "" : "s",
         (unsigned long long)c.hop_bytes);
-    cli_printf("  with many at once one every %.2f ms, as fast as the slowest machine\n", c.slowest_ms);
+    cli_print_line(4, "  with many at once one every %.2f ms, as fast as the slowest machine", c.slowest_ms);
     double whole = whole_ms(x, model, &at);
     if (whole >= 0)
-        cli_printf("  in one piece it would take %.2f ms, on %s\n", whole, x->nodes[at].name);
+        cli_print_line(4, "  in one piece it would take %.2f ms, on %s", whole, x->nodes[at].name);
     else
-        cli_printf("  in one piece no machine has room for it\n");
+        cli_print_line(4, "  in one piece no machine has room for it");
 }
 
 static void print_model(const planning *x, size_t model)
 {
     const placement_model *m = &x->models[model];
-    cli_printf("%s  (%.0f MiB each)\n", m->name, (double)m->memory_bytes / (1 << 20));
+    cli_print_line(4, "%s  (%.0f MiB each)", m->name, (double)m->memory_bytes / (1 << 20));
     for (size_t i = 0; i < x->p.n_assignments; i++) {
         const placement_assignment *s = &x->p.assignments[i];
         if (s->model != model) continue;
         char what[32] = "replica";
         if (s->standby) strcpy(what, "standby");
         if (s->end > 0) snprintf(what, sizeof what, "%zu:%zu", s->first, s->end);
-        cli_printf("  %-20s %-8s %s\n", x->nodes[s->node].name, what, placement_why_text(s->why));
+        cli_print_line(32, "  %-20s %-8s %s", x->nodes[s->node].name, what, placement_why_text(s->why));
     }
     print_price(x, model);
     for (size_t i = 0; i < x->p.n_gaps; i++)
@@ -200,12 +200,12 @@ static void print_text(const planning *x)
 {
     for (size_t i = 0; i < x->config->n_models; i++) print_model(x, i);
     for (size_t i = 0; i < x->p.n_leavers; i++)
-        cli_printf("stop %s on %s: %s\n", x->p.leavers[i].model, x->p.leavers[i].node,
-                   placement_why_text(x->p.leavers[i].why));
+        cli_print_line(4, "stop %s on %s: %s", x->p.leavers[i].model, x->p.leavers[i].node,
+                       placement_why_text(x->p.leavers[i].why));
     for (size_t at = 0; at < x->n_nodes; at++)
-        cli_printf("node %-20s %.0f of %.0f MiB for models\n", x->nodes[at].name,
-                   (double)taken_bytes(x, at) / (1 << 20),
-                   (double)placement_budget_bytes(&x->nodes[at]) / (1 << 20));
+        cli_print_line(4, "node %-20s %.0f of %.0f MiB for models", x->nodes[at].name,
+                       (double)taken_bytes(x, at) / (1 << 20),
+                       (double)placement_budget_bytes(&x->nodes[at]) / (1 << 20));
 }
 
 /* ---- for programs -------------------------------------------------------------------------------- */

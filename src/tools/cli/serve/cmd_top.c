@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "logging/sanitise.h"
 #include "json/json.h"
 #include "cli/commands.h"
 #include "client/http_client.h"
@@ -25,6 +26,7 @@ typedef struct top {
     const char *url;
     char headers[600];
     bool json, once, drawn; /* drawn: on a terminal */
+    long long interval_ms;
     json_t *now, *before;
     uint64_t now_ns, before_ns;
 } top;
@@ -82,12 +84,23 @@ static int cmd_top_print_json(const top *t, shoal_err *err)
     return rc == CLI_OK ? 0 : err_set(err, SHOAL_EIO, "the answer could not be written");
 }
 
+/* The last row of the window, where it has several. */
+static void put_keys(buf *out, const top *t, size_t width)
+{
+    size_t from = out->len;
+    buf_printf(out, "q or Ctrl-C leaves, space looks at once; every %g s", (double)t->interval_ms / 1e3);
+    sanitise_line(out, from, width);
+}
+
 static int print_lines(const top *t, shoal_err *err)
 {
     buf out = {0};
     struct winsize size = {0};
-    if (t->drawn) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    top_view_put(&out, t->now, t->before, seconds(t), size.ws_col, size.ws_row);
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    bool keys = t->drawn && size.ws_row != 1 && size.ws_row != 2;
+    size_t height = t->drawn && size.ws_row ? (size_t)size.ws_row - keys : 0;
+    top_view_put(&out, t->now, t->before, seconds(t), size.ws_col, height);
+    if (keys) put_keys(&out, t, size.ws_col);
     int rc = out.failed ? err_nomem(err) : 0;
     if (rc == 0 && t->drawn) fputs("\x1b[H", stdout);
     for (size_t at = 0; rc == 0 && at < out.len;) {
@@ -126,6 +139,7 @@ static bool wait_ms(const top *t, long long ms)
         int n = poll(&in, 1, (int)((end - now + 999999) / 1000000));
         if (n < 0 && errno == EINTR) return !stopped;
         if (n > 0 && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) return false;
+        if (n > 0 && key == ' ') return true;
     }
     return false;
 }
@@ -155,10 +169,10 @@ static void cmd_top_leave(const struct termios *before)
     tcsetattr(STDIN_FILENO, TCSANOW, before);
 }
 
-static int cmd_top_watch(top *t, long long ms, shoal_err *err)
+static int cmd_top_watch(top *t, shoal_err *err)
 {
     int rc = cmd_top_look(t, err);
-    while (rc == 0 && wait_ms(t, ms)) {
+    while (rc == 0 && wait_ms(t, t->interval_ms)) {
         rc = cmd_top_look(t, err);
         if (rc == 0) rc = t->json ? cmd_top_print_json(t, err) : print_lines(t, err);
         if (rc != 0 && t->drawn) {
@@ -171,11 +185,11 @@ static int cmd_top_watch(top *t, long long ms, shoal_err *err)
     return rc;
 }
 
-static int run_top(top *t, long long ms, shoal_err *err)
+static int run_top(top *t, shoal_err *err)
 {
     struct termios before;
     t->drawn = t->drawn && cmd_top_enter(&before) == 0;
-    int rc = cmd_top_watch(t, ms, err);
+    int rc = cmd_top_watch(t, err);
     if (t->drawn) cmd_top_leave(&before);
     http_client_done(&t->client);
     json_decref(t->now);
@@ -186,13 +200,12 @@ static int run_top(top *t, long long ms, shoal_err *err)
 static int cmd_top_run(int argc, char **argv)
 {
     const char *url = NULL, *key = getenv("SHOAL_API_KEY");
-    long long ms = 1000;
-    top t = {0};
+    top t = {.interval_ms = 1000};
     const cli_option options[] = {
         CLI_SERVER(&url),
         CLI_URL(&url),
         CLI_STRING('k', "key", "KEY", "its API key [SHOAL_API_KEY]", &key),
-        CLI_INT('i', "interval", "MS", 100, 3600000, "from one look to the next [1000]", &ms),
+        CLI_INT('i', "interval", "MS", 100, 3600000, "from one look to the next [1000]", &t.interval_ms),
         CLI_FLAG('1', "once", "one block of lines, and leave", &t.once),
         CLI_JSON(&t.json),
         CLI_END,
@@ -211,7 +224,7 @@ static int cmd_top_run(int argc, char **argv)
     t.url = url ? url : "the server";
     t.drawn = !t.once && !t.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
     http_client_init(&t.client, &where);
-    rc = run_top(&t, ms, &err);
+    rc = run_top(&t, &err);
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_top, &err));
 }
 
