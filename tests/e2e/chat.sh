@@ -44,6 +44,15 @@ if command -v script >/dev/null; then
     [ "$(wc -l <"$history")" -eq 3 ] || fail "the history has $(wc -l <"$history") lines"
 fi
 
+# ---- a narrow terminal: a reply comes in rows that end between words, and is the one of a pipe
+if command -v script >/dev/null; then
+    ask=(run --here home-chat-m --no-home "sensor vibration asset=pump-12 change=+64% threshold=20% window=30s" -t 0 -n 60)
+    script -qefc "stty cols 24; $(printf '%q ' "$SHOAL_BIN" "${ask[@]}") 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$work/rows"
+    whole=$("$SHOAL_BIN" "${ask[@]}" 2>/dev/null)
+    LC_ALL=C.UTF-8 grep -qE '.{25}' "$work/rows" && fail "wider than 24 columns: $(cat "$work/rows")"
+    [ "$(wc -l <"$work/rows")" -gt 1 ] && [ "$(xargs <"$work/rows")" = "$(xargs <<<"$whole")" ] || fail "folded: $(cat "$work/rows"); of $whole"
+fi
+
 # ---- in a pipe: replies alone, with the home unless told otherwise
 answer=$(echo "turn on the kitchen light" | "$SHOAL_BIN" chat --here home-chat-s 2>"$work/err") || fail "chat: $(cat "$work/err")"
 [ "$(head -1 <<<"$answer")" = "Turning on Kitchen Light." ] && grep -q '"target": "light.kitchen"' <<<"$answer" || fail "answers: $answer"
