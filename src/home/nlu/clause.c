@@ -81,10 +81,21 @@ static bool choice_here(const rest_reader *x, size_t *ret_n)
     return *ret_n > 0;
 }
 
+/* Whether a cue uses the words beside it or not: "turn it up 2 degrees". */
+static bool is_difference(const rest_reader *x, size_t at)
+{
+    for (size_t from = at > 2 ? at - 2 : 0; from <= at; from++) {
+        size_t n = 0;
+        if (is_phrase_at(&x->d->lex->differences, x->u, from, x->to, 0, &n) && from + n > at) return true;
+    }
+    return false;
+}
+
 static void clause_add_value(rest_reader *x, size_t n, bool choice)
 {
     if (x->r->n_values < CLAUSE_VALUES_MAX)
-        x->r->values[x->r->n_values++] = (clause_value){.at = x->at, .n = n, .choice = choice};
+        x->r->values[x->r->n_values++] = (clause_value){
+            .at = x->at, .n = n, .choice = choice, .difference = !choice && is_difference(x, x->at)};
     else
         x->r->n_strange++;
 }
@@ -373,5 +384,7 @@ bool clause_value_fits(const clause_value *v, const units *u, const value_def *d
     if (def->kind == VALUE_DURATION) return x->kind == UNIT_DURATION;
     if (def->kind != VALUE_NUMBER || x->kind != UNIT_NUMBER) return false;
     if (!x->measure) return def->bare;
+    for (size_t i = 0; i < def->n_units; i++)
+        if (word_list_has(&def->units[i].measures, x->measure, strlen(x->measure))) return true;
     return word_list_has(&def->measures, x->measure, strlen(x->measure));
 }

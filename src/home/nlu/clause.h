@@ -9,8 +9,9 @@
 #define CLAUSE_EXCEPT_MAX 4
 
 typedef struct clause_value {
-    size_t at, n; /* units */
-    bool choice;  /* a word of some value's choices; else a number or a duration */
+    size_t at, n;    /* units */
+    bool choice;     /* a word of some value's choices; else a number or a duration */
+    bool difference; /* so much more or less: "by 2 degrees" */
 } clause_value;
 
 /* What stands beside the words that a cue uses. */

@@ -187,6 +187,13 @@ bool devices_know_typed(const devices *d, const char *w)
     return word_index_find(&d->typed, d->lex, w, NULL);
 }
 
+bool devices_name_has(const devices *d, size_t device, const phrase_list *l)
+{
+    unit u[UNITS_MAX];
+    size_t n = as_units(&d->words[device].raw[0], u);
+    return phrase_list_in(l, u, 0, n, 0) != 0;
+}
+
 /* What each word of a mention can stand for, looked up once. Bit i of any and named: kinds[i]. */
 typedef struct query {
     const entity_mention *m;

@@ -40,6 +40,9 @@ int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena 
 bool devices_know(const devices *d, const char *folded);
 bool devices_know_typed(const devices *d, const char *folded);
 
+/* Has the device's name, as it is written, one of these in it? */
+bool devices_name_has(const devices *d, size_t device, const phrase_list *l);
+
 #define MENTION_WORDS_MAX 24
 
 /* What was said of a device. */

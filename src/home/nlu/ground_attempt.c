@@ -111,15 +111,35 @@ static outcome ground_attempt_check_kinds(grounder *g, attempt *t)
     return DO_IT;
 }
 
-static outcome check_number(const units *u, const value_def *def, const clause_value *v)
+static outcome check_number(const grounder *g, attempt *t, const units *u, const value_def *def,
+                            const clause_value *v)
 {
-    double x = u->at[v->at].value;
-    if (!v->choice && def->kind == VALUE_DURATION) return x > 0 && x <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
-    if (v->choice || def->kind != VALUE_NUMBER) return DO_IT;
-    return x >= def->min && x <= def->max ? DO_IT : OUT_OF_RANGE;
+    const unit *x = &u->at[v->at];
+    if (v->choice) return DO_IT;
+    if (v->difference) return DIFFERENCE;
+    if (def->kind == VALUE_DURATION) return x->value > 0 && x->value <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
+    if (def->kind != VALUE_NUMBER) return DO_IT;
+    for (size_t i = 0; i < g->d.n; i++) {
+        if (!device_set_has(&t->targets, i) || value_in_range(g, def, x, i)) continue;
+        t->odd_device = i;
+        return OUT_OF_RANGE;
+    }
+    return DO_IT;
 }
 
-static outcome assign_values(attempt *t, const units *u, const clause_rest *r)
+/* No value fits: is there one in a unit that is none of this value's? */
+static outcome lacks_value(attempt *t, const units *u, const clause_rest *r, const value_def *def)
+{
+    for (size_t i = 0; i < r->n_values && def->kind == VALUE_NUMBER; i++) {
+        const unit *x = &u->at[r->values[i].at];
+        if (r->values[i].choice || x->kind != UNIT_NUMBER || !x->measure) continue;
+        t->odd_unit = x;
+        return WRONG_UNIT;
+    }
+    return ASK_VALUE;
+}
+
+static outcome assign_values(const grounder *g, attempt *t, const units *u, const clause_rest *r)
 {
     bool used[CLAUSE_VALUES_MAX] = {false};
     size_t n_used = 0;
@@ -130,11 +150,11 @@ static outcome assign_values(attempt *t, const units *u, const clause_rest *r)
         size_t i = 0;
         while (i < r->n_values && (used[i] || !clause_value_fits(&r->values[i], u, def, &means))) i++;
         t->odd = def;
-        if (i == r->n_values) return ASK_VALUE;
+        if (i == r->n_values) return lacks_value(t, u, r, def);
         used[i] = true;
         n_used++;
         t->given[k] = &r->values[i];
-        outcome how = check_number(u, def, &r->values[i]);
+        outcome how = check_number(g, t, u, def, &r->values[i]);
         if (how) return how;
     }
     if (n_used == r->n_values) return DO_IT;
@@ -177,7 +197,7 @@ attempt attempt_action(grounder *g, const action_def *x, const units *u, const c
     if (r->later || r->forbidden || r->withdrawn) t.how = r->later ? FOR_A_TIME : NOT_CLEAR;
     if (strange) t.how = t.how == NOT_HERE && entity_mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
     if (t.how == DO_IT) t.how = ground_attempt_check_kinds(g, &t);
-    if (t.how == DO_IT) t.how = assign_values(&t, u, r);
+    if (t.how == DO_IT) t.how = assign_values(g, &t, u, r);
     return t;
 }
 
@@ -194,14 +214,17 @@ static const char *what_was_said(grounder *g, const attempt *t)
     return m->n ? grounder_slice(g, m->begin, m->end) : t->action->verb ? t->action->verb : "";
 }
 
-static void tell_range(grounder *g, const attempt *t)
+/* Sentences with the bounds of a value: of the device that it is out of, else of the first. */
+static void tell_bounds(grounder *g, const attempt *t, const char *reply)
 {
-    char min[32], max[32];
-    snprintf(min, sizeof min, "%g", t->odd->min);
-    snprintf(max, sizeof max, "%g", t->odd->max);
-    reply_field f[] = {
-        {"what", t->odd->said}, {"min", min}, {"max", max}, {"name", attempt_target_names(g, t, false)}};
-    grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, g->lex->reply.out_of_range, f, 4));
+    size_t device = t->how == OUT_OF_RANGE ? t->odd_device : device_set_first(&t->targets);
+    const unit *x = t->odd_unit;
+    reply_field f[] = {{"what", t->odd->said},
+                       {"min", value_bound_said(g, t->odd, device, false)},
+                       {"max", value_bound_said(g, t->odd, device, true)},
+                       {"unit", x ? x->measure : ""},
+                       {"name", attempt_target_names(g, t, false)}};
+    grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, reply, f, sizeof f / sizeof *f));
 }
 
 static void tell_cannot(grounder *g, const attempt *t)
@@ -225,7 +248,14 @@ void attempt_tell(grounder *g, const attempt *t)
     case ASK_WHICH:
         grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.which, what, 2));
         break;
-    case OUT_OF_RANGE: tell_range(g, t); break;
+    case OUT_OF_RANGE: tell_bounds(g, t, g->lex->reply.out_of_range); break;
+    case WRONG_UNIT: tell_bounds(g, t, g->lex->reply.wrong_unit); break;
+    case DIFFERENCE:
+        if (t->odd->kind == VALUE_NUMBER)
+            tell_bounds(g, t, g->lex->reply.difference);
+        else
+            grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.need_value, value, 2));
+        break;
     case ASK_VALUE:
         grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.need_value, value, 2));
         break;

@@ -22,7 +22,8 @@ static const char *clock_text(grounder *g, double seconds)
 }
 
 /* A value as it stands in the call; *ret_number: without quotes. */
-static const char *value_text(grounder *g, const attempt *t, const units *u, size_t k, bool *ret_number)
+static const char *value_text(grounder *g, const attempt *t, const units *u, size_t k, size_t device,
+                              bool *ret_number)
 {
     const value_def *def = t->action->takes[k];
     const clause_value *v = t->given[k];
@@ -30,15 +31,17 @@ static const char *value_text(grounder *g, const attempt *t, const units *u, siz
     if (def->kind == VALUE_TEXT) return t->text ? t->text : "";
     const char *means = NULL;
     if (v->choice && clause_value_fits(v, u, def, &means)) return means;
-    double x = u->at[v->at].value;
-    return def->kind == VALUE_DURATION ? clock_text(g, x) : number_text(g, x);
+    const unit *x = &u->at[v->at];
+    return def->kind == VALUE_DURATION ? clock_text(g, x->value)
+                                       : number_text(g, value_for(g, def, x, device));
 }
 
 /* The same for a person: a duration in the words it was given. */
 static const char *value_said(grounder *g, const attempt *t, const units *u, size_t k)
 {
     bool number;
-    if (t->action->takes[k]->kind != VALUE_DURATION) return value_text(g, t, u, k, &number);
+    if (t->action->takes[k]->kind != VALUE_DURATION)
+        return value_text(g, t, u, k, device_set_first(&t->targets), &number);
     const unit *x = &u->at[t->given[k]->at];
     return grounder_slice(g, x->begin, x->end);
 }
@@ -51,7 +54,7 @@ static device_call make_call(grounder *g, const attempt *t, const units *u, size
     json_put_string(&b, id, strlen(id));
     for (size_t k = 0; k < t->action->n_takes; k++) {
         bool number;
-        const char *v = value_text(g, t, u, k, &number);
+        const char *v = value_text(g, t, u, k, device, &number);
         buf_printf(&b, ", \"%s\": ", t->action->takes[k]->name);
         if (number)
             buf_puts(&b, v);

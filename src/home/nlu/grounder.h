@@ -5,6 +5,7 @@
  *         ground_text.c    free text for lists
  *         ground_task.c    a cue becomes a task
  *           ground_attempt.c an action on what was named
+ *             ground_value.c   a number in the unit and the bounds of a device
  *       ground_ask.c     questions about states
  *       device_option.c  tasks as calls and sentences
  *
@@ -25,6 +26,8 @@ typedef enum outcome {
     DO_IT,
     ASK_WHICH,
     OUT_OF_RANGE,
+    WRONG_UNIT,
+    DIFFERENCE,
     ASK_VALUE,
     CANNOT,
     FOR_A_TIME,
@@ -40,7 +43,9 @@ typedef struct attempt {
     device_set targets;
     const clause_value *given[4]; /* for action->takes */
     const char *text;             /* a TEXT value */
-    const value_def *odd;         /* OUT_OF_RANGE, ASK_VALUE */
+    const value_def *odd;         /* OUT_OF_RANGE, WRONG_UNIT, DIFFERENCE, ASK_VALUE */
+    size_t odd_device;            /* OUT_OF_RANGE: whose bounds they are */
+    const unit *odd_unit;         /* WRONG_UNIT */
 } attempt;
 
 typedef struct task {
@@ -79,6 +84,11 @@ const char *grounder_slice(grounder *g, size_t begin, size_t end);
 const char *grounder_fill(grounder *g, const char *template, const reply_field *f, size_t n);
 const char *grounder_names(grounder *g, const device_set *s, bool any);
 void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
+
+/* ---- ground_value.c ---- */
+bool value_in_range(const grounder *g, const value_def *def, const unit *x, size_t device);
+double value_for(const grounder *g, const value_def *def, const unit *x, size_t device);
+const char *value_bound_said(grounder *g, const value_def *def, size_t device, bool max);
 
 /* ---- ground_attempt.c ---- */
 bool attempt_serves(const grounder *g, const action_def *x, size_t device);

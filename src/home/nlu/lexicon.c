@@ -44,6 +44,11 @@ static void read_replies(reader *r, const yaml_node *root)
         r->l->reply.name = source_text(r->s, source_need(r->s, replies, #name, YAML_SCALAR));
     LEXICON_REPLIES(READ_REPLY)
 #undef READ_REPLY
+#define READ_REPLY(name, otherwise)                                                         \
+    if (!lexicon_failed(r)) r->l->reply.name = source_text(r->s, yaml_get(replies, #name)); \
+    if (!r->l->reply.name) r->l->reply.name = r->l->reply.otherwise;
+    LEXICON_OTHER_REPLIES(READ_REPLY)
+#undef READ_REPLY
 }
 
 static void lexicon_read_numbers(reader *r, const yaml_node *root)
@@ -75,6 +80,37 @@ static value_choice *read_choices(reader *r, const yaml_node *n, size_t *ret_n)
     return out;
 }
 
+static void read_units(reader *r, const yaml_node *n, value_def *v)
+{
+    if (!n || lexicon_failed(r)) return;
+    if (n->kind != YAML_MAP || !n->n)
+        source_fail(r->s, n, "'units' must be a map of units, the value's own first%s", "");
+    v->units = source_take(r->s, n->n, sizeof *v->units);
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++) {
+        value_unit *u = &v->units[v->n_units++];
+        u->name = source_text(r->s, n->keys[i]);
+        u->sign = source_text_of(r->s, n->items[i], "sign");
+        u->scale = source_double(r->s, yaml_get(n->items[i], "scale"), "scale", 1);
+        u->offset = source_double(r->s, yaml_get(n->items[i], "offset"), "offset", 0);
+        source_words(r->s, source_need(r->s, n->items[i], "measures", YAML_LIST), false, &u->measures);
+        if (!lexicon_failed(r) && u->scale == 0)
+            source_fail(r->s, n->items[i], "'scale' of unit '%s' is 0", u->name);
+    }
+}
+
+static void read_ranges(reader *r, const yaml_node *n, value_def *v)
+{
+    if (!n || lexicon_failed(r)) return;
+    if (n->kind != YAML_LIST) source_fail(r->s, n, "'ranges' must be a list of {names, min, max}%s", "");
+    v->ranges = source_take(r->s, n->n, sizeof *v->ranges);
+    for (size_t i = 0; i < n->n && !lexicon_failed(r); i++) {
+        value_range *x = &v->ranges[v->n_ranges++];
+        source_phrases(r->s, source_need(r->s, n->items[i], "names", YAML_LIST), &x->names);
+        x->min = source_double(r->s, source_need(r->s, n->items[i], "min", YAML_SCALAR), "min", v->min);
+        x->max = source_double(r->s, source_need(r->s, n->items[i], "max", YAML_SCALAR), "max", v->max);
+    }
+}
+
 static void read_value(reader *r, const yaml_node *key, const yaml_node *n, value_def *v)
 {
     static const char *const kinds[] = {"number", "choice", "duration", "text"};
@@ -93,7 +129,10 @@ static void read_value(reader *r, const yaml_node *key, const yaml_node *n, valu
     v->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
     v->min = source_double(r->s, yaml_get(n, "min"), "min", -1e9);
     v->max = source_double(r->s, yaml_get(n, "max"), "max", 1e9);
-    v->choices = read_choices(r, yaml_get(n, "choices"), &v->n_choices);
+    if (lexicon_failed(r)) return;
+    read_units(r, yaml_get(n, "units"), v);
+    read_ranges(r, lexicon_failed(r) ? NULL : yaml_get(n, "ranges"), v);
+    v->choices = read_choices(r, lexicon_failed(r) ? NULL : yaml_get(n, "choices"), &v->n_choices);
 }
 
 static void read_values(reader *r, const yaml_node *root)
@@ -235,6 +274,7 @@ static void know_phrases(reader *r, const phrase_list *l)
 static void know_choices(reader *r, const value_def *v)
 {
     know_all(r, &v->measures);
+    for (size_t i = 0; i < v->n_units; i++) know_all(r, &v->units[i].measures);
     for (size_t i = 0; i < v->n_choices; i++) know_phrases(r, &v->choices[i].said);
 }
 
@@ -398,6 +438,15 @@ bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds)
         return true;
     }
     return false;
+}
+
+const value_unit *lexicon_unit(const lexicon *l, const char *folded)
+{
+    for (size_t i = 0; i < l->n_values; i++)
+        for (size_t k = 0; k < l->values[i].n_units; k++)
+            if (word_list_has(&l->values[i].units[k].measures, folded, strlen(folded)))
+                return &l->values[i].units[k];
+    return NULL;
 }
 
 bool lexicon_is_state(const lexicon *l, const char *folded)

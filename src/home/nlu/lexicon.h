@@ -37,7 +37,8 @@
     X(ask_count, true, "how many .. are {state}")                              \
     X(known, false, "words that no typing error is looked for in")             \
     X(agree, false, "yes: an answer that is made of these alone agrees")       \
-    X(decline, false, "no: one that is made of these alone declines")
+    X(decline, false, "no: one that is made of these alone declines")          \
+    X(differences, false, "by {value}: how much more or less, not how much")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */
@@ -63,18 +64,38 @@
     X(state_no)            \
     X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) X(too_long) X(and) X(or) X(more)
 
+/* Sentences that a lexicon may lack. X(name, the one that is said in its place) */
+#define LEXICON_OTHER_REPLIES(X) \
+    X(wrong_unit, need_value)    \
+    X(difference, need_value)
+
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {
     const char *means; /* what stands in the call */
     phrase_list said;
 } value_choice;
+/* A unit that a number may be given in: as much as `scale` times the value's own, plus `offset`. */
+typedef struct value_unit {
+    const char *name, *sign; /* "fahrenheit", "°F" */
+    word_list measures;
+    double scale, offset;
+} value_unit;
+/* Other bounds for devices whose name has one of these. */
+typedef struct value_range {
+    phrase_list names;
+    double min, max;
+} value_range;
 typedef struct value_def {
     const char *name; /* the argument's name */
     const char *said; /* what people call it */
     value_kind kind;
     word_list measures; /* NUMBER: folded units of measure */
     bool bare;          /* NUMBER: may stand without one */
-    double min, max;
+    double min, max;    /* in its own unit */
+    size_t n_units;
+    value_unit *units; /* NUMBER: the first is its own; none: it has no units */
+    size_t n_ranges;
+    value_range *ranges; /* NUMBER */
     size_t n_choices;
     value_choice *choices; /* CHOICE; NUMBER: words for numbers ("half"), means is digits */
 } value_def;
@@ -123,6 +144,9 @@ typedef struct lexicon {
 #define LEXICON_MEMBER(name) const char *name;
         LEXICON_REPLIES(LEXICON_MEMBER)
 #undef LEXICON_MEMBER
+#define LEXICON_MEMBER(name, otherwise) const char *name;
+        LEXICON_OTHER_REPLIES(LEXICON_MEMBER)
+#undef LEXICON_MEMBER
     } reply;
     word_list states; /* folded */
     size_t n_numbers;
@@ -159,6 +183,8 @@ bool lexicon_knows(const lexicon *l, const char *folded);
 bool lexicon_begins_synonym(const lexicon *l, const char *folded);
 bool lexicon_number(const lexicon *l, const char *folded, double *ret);
 bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds);
+/* The unit of some value that a word says, NULL: none. */
+const value_unit *lexicon_unit(const lexicon *l, const char *folded);
 bool lexicon_is_state(const lexicon *l, const char *folded);
 /* What is said when no request was found: the reply of the talk whose labels hold `label`, NULL: none. */
 const char *lexicon_talk_of(const lexicon *l, const char *label);

@@ -12,8 +12,8 @@ static const struct {
     part_kind kind;
 } CLASSES[] = {
     {"..", PART_GAP},        {"{number}", PART_NUMBER}, {"{duration}", PART_DURATION},
-    {"{state}", PART_STATE}, {"{any}", PART_ANY},       {"^", PART_START},
-    {"$", PART_END},
+    {"{value}", PART_VALUE}, {"{state}", PART_STATE},   {"{any}", PART_ANY},
+    {"^", PART_START},       {"$", PART_END},
 };
 
 static bool class_of(const char *s, size_t n, part_kind *ret)
@@ -74,7 +74,7 @@ static int read_phrase(phrase *ret, const yaml_doc *d, const yaml_node *n, arena
         if (rc)
             return yaml_fail(d, n, err,
                              "'%.*s' is no part of a pattern: a word, a|b, word?, .., {number}, {duration}, "
-                             "{state}, {any}, ^ or $",
+                             "{value}, {state}, {any}, ^ or $",
                              (int)len, p);
         p += len;
     }
@@ -100,6 +100,7 @@ static bool part_fits(const phrase_part *p, const unit *u)
     switch (p->kind) {
     case PART_NUMBER: return u->kind == UNIT_NUMBER && !u->measure;
     case PART_DURATION: return u->kind == UNIT_DURATION;
+    case PART_VALUE: return u->kind == UNIT_NUMBER;
     case PART_STATE: return u->kind == UNIT_WORD && u->state;
     case PART_ANY: return u->kind == UNIT_WORD;
     case PART_GAP:

@@ -2,7 +2,8 @@
  *
  *     turn|switch|put .. on          words, alternatives, a gap of any length
  *     set .. to?                     an optional word
- *     for {duration}                 a unit of a kind: {number} {duration} {state} {any}
+ *     for {duration}                 a unit of a kind: {number} {duration} {state} {any};
+ *                                {value} is a number with or without its measure
  *     .. on $                        ^ and $: where the request begins and ends
  *
  * A pattern may begin anywhere in a range; what it used is a bit a unit, the rest (device names, values,
@@ -48,6 +49,7 @@ typedef enum part_kind {
     PART_GAP,
     PART_NUMBER,
     PART_DURATION,
+    PART_VALUE,
     PART_STATE,
     PART_ANY,
     PART_START,

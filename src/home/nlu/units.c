@@ -140,6 +140,7 @@ static double number_here(const maker *m, size_t ahead, size_t *ret_n)
 static const char *measure_of(const maker *m, const word *x)
 {
     if (!x) return NULL;
+    if (lexicon_unit(m->d->lex, x->s)) return x->s;
     for (size_t i = 0; i < m->d->lex->n_values; i++)
         for (size_t k = 0; k < m->d->lex->values[i].measures.n; k++)
             if (strcmp(m->d->lex->values[i].measures.at[k], x->s) == 0)
@@ -233,14 +234,20 @@ static size_t number_unit(const maker *m, unit *ret)
     n += half_more(m, n, &half); /* "twenty one and a half" */
     const word *next = units_look(m, n);
     size_t hyphen = is_hyphen(next);
-    const char *measure = measure_of(m, units_look(m, n + hyphen));
+    const char *measure = measure_of(m, units_look(m, n + hyphen)), *more;
     if (!m->w->at[m->at + sign].number && v <= 1 && !measure) return 0;
     *ret = (unit){.kind = UNIT_NUMBER,
                   .value = sign ? -v - half : v + half,
                   .measure = measure,
                   .s = m->w->at[m->at + sign].s};
     n += measure ? 1 + hyphen : 0;
-    while (measure && measure_of(m, units_look(m, n))) n++; /* "degrees celsius" */
+    while (measure && (more = measure_of(m, units_look(m, n)))) { /* "degrees celsius" */
+        const value_unit *unit = lexicon_unit(m->d->lex, ret->measure),
+                         *other = lexicon_unit(m->d->lex, more);
+        if (unit && other && unit != other) break; /* "celsius fahrenheit" */
+        if (other) ret->measure = more;
+        n++;
+    }
     return n;
 }
 

@@ -252,7 +252,7 @@ static void print_call(const json_t *call)
 {
     if (!json_is_object(call)) return;
     buf args = {0};
-    json_put(&args, json_object_get(call, "arguments"));
+    json_put_digits(&args, json_object_get(call, "arguments"), 15); /* 21.1, not 21.100000000000001 */
     cli_print_line(FIELD, "  call    %s %s", json_text_of(call, "name"), args.data ? args.data : "");
     buf_done(&args);
 }

@@ -1,0 +1,83 @@
+/* ground_value.c: numbers in the unit and the bounds of a device. "70 F" for a thermostat of degrees Celsius is
+ * 21.1; one whose state is "68 °F" is told 70. */
+#include "nlu/grounder.h"
+
+#include <math.h>
+#include <string.h>
+
+static const value_unit *unit_of(const value_def *def, const char *measure)
+{
+    for (size_t i = 0; i < def->n_units; i++)
+        if (word_list_has(&def->units[i].measures, measure, strlen(measure))) return &def->units[i];
+    return NULL;
+}
+
+/* The one that stands behind a number in its state, else the value's own; NULL: the value has none. */
+static const value_unit *unit_of_device(const grounder *g, const value_def *def, size_t device)
+{
+    const char *state = g->d.at[device].state;
+    words w = {0};
+    if (!def->n_units) return NULL;
+    if (!state || words_split(&w, g->a, state, strlen(state))) return &def->units[0];
+    bool number = false;
+    for (size_t i = 0; i < w.n; i++) {
+        const value_unit *u = number ? unit_of(def, w.at[i].s) : NULL;
+        if (u) return u;
+        number = w.at[i].number || (number && w.at[i].sign); /* "68 °F" */
+    }
+    return &def->units[0];
+}
+
+static double to_own(const value_unit *u, double x)
+{
+    return u ? (x - u->offset) / u->scale : x;
+}
+
+static double from_own(const value_unit *u, double x)
+{
+    return u ? x * u->scale + u->offset : x;
+}
+
+static const value_unit *unit_said(const grounder *g, const value_def *def, const unit *x, size_t device)
+{
+    const value_unit *u = x->measure ? unit_of(def, x->measure) : NULL;
+    return u ? u : unit_of_device(g, def, device);
+}
+
+static void bounds_of(const grounder *g, const value_def *def, size_t device, double *ret_min,
+                      double *ret_max)
+{
+    *ret_min = def->min;
+    *ret_max = def->max;
+    for (size_t i = 0; i < def->n_ranges; i++) {
+        if (!devices_name_has(&g->d, device, &def->ranges[i].names)) continue;
+        *ret_min = def->ranges[i].min;
+        *ret_max = def->ranges[i].max;
+        return;
+    }
+}
+
+bool value_in_range(const grounder *g, const value_def *def, const unit *x, size_t device)
+{
+    double min, max, v = to_own(unit_said(g, def, x, device), x->value), slack = 1e-9;
+    bounds_of(g, def, device, &min, &max);
+    return v >= min - slack && v <= max + slack;
+}
+
+/* In the device's unit; to a tenth when it had to be converted. */
+double value_for(const grounder *g, const value_def *def, const unit *x, size_t device)
+{
+    const value_unit *said = unit_said(g, def, x, device), *own = unit_of_device(g, def, device);
+    return said == own ? x->value : round(10 * from_own(own, to_own(said, x->value))) / 10;
+}
+
+const char *value_bound_said(grounder *g, const value_def *def, size_t device, bool max)
+{
+    double bounds[2];
+    const value_unit *u = unit_of_device(g, def, device);
+    bounds_of(g, def, device, &bounds[0], &bounds[1]);
+    double v = round(10 * from_own(u, bounds[max])) / 10;
+    const char *s = max && u ? arena_printf(g->a, "%g %s", v, u->sign) : arena_printf(g->a, "%g", v);
+    if (!s) g->nomem = true;
+    return s ? s : "";
+}
