@@ -58,13 +58,13 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/src/tools/cli/main.c)
     shoal_link(shoal cli)
 endif()
 
-# Tests and fuzz targets are some 350 links of the same objects a tree: 99 s of a core by GNU ld, 19 s by lld (gold, which is
-# in binutils: 35 s). What is installed is linked by the system's own.
+# Tests and fuzz targets are some 430 links of the same objects a tree: 150 s of a core by GNU ld, 25 s by lld with one
+# thread (45 s with a thread per core), 50 s by gold, which is in binutils. What is installed is linked by the system's own.
 include(CheckLinkerFlag)
 foreach(linker lld gold)
     check_linker_flag(C -fuse-ld=${linker} SHOAL_HAS_${linker})
     if(SHOAL_HAS_${linker})
-        set(quick_linker -fuse-ld=${linker})
+        set(quick_linker -fuse-ld=${linker} $<$<STREQUAL:${linker},lld>:-Wl,--threads=1>)
         break()
     endif()
 endforeach()
