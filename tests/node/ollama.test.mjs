@@ -83,10 +83,17 @@ call("list, ps, show", "what is there", async () => {
   assert.match(s.digest, /^[0-9a-f]{64}$/);
   assert.ok((await ollama.ps()).models.some((m) => m.name === "home-chat-s"));
   const shown = await ollama.show({ model: "home-chat-s" });
-  assert.deepEqual(shown.capabilities, ["completion", "tools"]);
+  assert.deepEqual(shown.capabilities, ["completion"]); // it was trained on functions of its own
+  assert.deepEqual((await ollama.show({ model: "plain" })).capabilities, ["completion", "tools"]);
   assert.equal(shown.model_info["llama.context_length"], 2048);
   assert.match((await (await fetch(base + "/api/version")).json()).version, /^\d/);
-  assert.ok(models.some((m) => m.name === "home-vote"));
+  assert.equal((await ollama.show({ model: "home-ears" })).model_info["general.architecture"], "whisper"); // loaded or not
+  const vote = models.find((m) => m.name === "home-vote");
+  assert.ok(vote.size > s.size && vote.modified_at >= s.modified_at); // its members' bytes
+  for (const m of models) assert.match(m.digest, /^[0-9a-f]{64}$/, m.name); // Ollama's command cuts twelve of them
+  for (const m of models) assert.ok(m.size > 0 && new Date(m.modified_at) > new Date("2000-01-01"), m.name);
+  const command = await fetch(base + "/api/show", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ model: "", system: "", template: "", verbose: false, options: null, name: "home-chat-s" }) });
+  assert.equal(command.status, 200); // as Ollama's command writes it
   assert.equal((await ollama.chat({ model: "home-vote", messages: [{ role: "user", content: "hello" }], options })).message.role, "assistant");
 });
 

@@ -345,6 +345,26 @@ static void unload(ollama_job *j)
     if (!j->ticket) ollama_fail(j, &e);
 }
 
+/* What models.json says of a model that lies there and is not loaded. */
+static void show_stored(ollama_job *j)
+{
+    const model_manager *k = j->model_manager;
+    const json_t *all = k->stored(k->user), *m, *found = NULL;
+    ollama_times t = times_of(j);
+    api_error e;
+    size_t i;
+    json_array_foreach(all, i, m) if (strcmp(json_text_of(m, "name"), j->served) == 0) found = m;
+    bool known = found && admission_may_use(j->redispatch.rq, j->served, &e) == 0;
+    if (!found) api_error_no_model(&e, j->ask.model);
+    if (known && ollama_put_model(&j->out, found, &t) == 0) {
+        request_json(redispatch_take(&j->redispatch), 200, &j->out);
+        redispatch_drop(&j->redispatch);
+        return;
+    }
+    if (known) api_error_nomem(&e);
+    ollama_fail(j, &e);
+}
+
 /* Does a model, an adapter of one, an ensemble or a route answer to that name? */
 static bool is_served(const gateway_request *rq, const char *name)
 {
@@ -386,6 +406,8 @@ static void ollama_begin(ollama_job *j)
         on_unloaded(j, NULL, NULL); /* it is not there */
     else if (stored && !served && j->ask.kind < OLLAMA_SHOW)
         load_first(j);
+    else if (stored && !served)
+        show_stored(j);
     else
         ask_ours(j);
 }

@@ -354,7 +354,7 @@ static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
     int rc = fields_str(asked, "model", &name, e);
     if (rc == 0) rc = fields_str(asked, "name", &old, e);
     if (rc != 0) return rc;
-    if (!name) name = old;
+    if (!name || !*name) name = old; /* the command of Ollama sends both, one of them empty */
     if (!name || !*name) return api_error_bad(e, "model", "\"model\" is missing");
     size_t n = strlen(name), n_tag = strlen(":latest");
     if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/sha256.h"
 #include "messages/fields.h"
 #include "json/json_put.h"
 #include "dialects/ollama.h"
@@ -310,7 +311,7 @@ static void put_details(buf *out, const json_t *m)
     buf_puts(out, ",\"format\":\"gguf\"");
     json_put_text(out, "family", family);
     buf_puts(out, ",\"families\":[");
-    json_put_string(out, family, strlen(family));
+    if (*family) json_put_string(out, family, strlen(family));
     buf_putc(out, ']');
     put_parameter_size(out, m);
     json_put_text(out, "quantization_level", json_text_of(m, "quantisation"));
@@ -325,33 +326,72 @@ static int64_t expiry(const json_t *m, const ollama_times *t)
     return t->unix_us + (ms >= 0 && ms < INT64_C(1) << 50 ? ms : 0) * 1000;
 }
 
-static void put_listed(buf *out, const json_t *m, bool running, const ollama_times *t)
+/* "digest": clients cut twelve characters from it. What has no file of its own has that of its name. */
+static void put_digest(buf *out, const json_t *m, const char *id)
+{
+    const char *digest = json_text_of(m, "digest");
+    sha256_digest own;
+    char hex[65];
+    if (!*digest) digest = json_text_of(m, "sha256");
+    if (!*digest) {
+        sha256_of(id, strlen(id), &own);
+        sha256_hex(&own, hex);
+        digest = hex;
+    }
+    json_put_text(out, "digest", digest);
+}
+
+static const json_t *ollama_put_find(const json_t *data, const char *name)
+{
+    const json_t *m;
+    size_t i;
+    json_array_foreach(data, i, m) if (strcmp(json_text_of(m, "id"), name) == 0) return m;
+    return NULL;
+}
+
+static int64_t file_bytes(const json_t *m)
+{
+    return json_integer_of(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes");
+}
+
+/* Ensembles and routes have their members' bytes, and are as old as the youngest of them. */
+static void put_extent(buf *out, const json_t *m, const json_t *data)
+{
+    static const char *const MEMBERS[] = {"members", "routes_to"};
+    int64_t bytes = file_bytes(m), created = json_integer_of(m, "created");
+    const json_t *name, *parent = ollama_put_find(data, json_text_of(m, "parent"));
+    size_t i;
+    if (parent && !created) created = json_integer_of(parent, "created"); /* of an adapter */
+    if (parent && !bytes) bytes = file_bytes(parent);
+    for (size_t k = 0; k < sizeof MEMBERS / sizeof *MEMBERS; k++) {
+        json_array_foreach(json_object_get(m, MEMBERS[k]), i, name)
+        {
+            const json_t *one = ollama_put_find(data, json_string_value(name));
+            if (!one) continue;
+            bytes += file_bytes(one);
+            if (json_integer_of(one, "created") > created) created = json_integer_of(one, "created");
+        }
+    }
+    put_time(out, "modified_at", created * 1000000);
+    buf_printf(out, ",\"size\":%lld", (long long)bytes);
+}
+
+static void put_listed(buf *out, const json_t *m, const json_t *data, bool running, const ollama_times *t)
 {
     const char *id = *json_text_of(m, "id") ? json_text_of(m, "id") : json_text_of(m, "name");
     json_put_open(out, NULL, '{');
     json_put_text(out, "name", id);
     json_put_text(out, "model", id);
-    put_time(out, running ? "expires_at" : "modified_at",
-             running ? expiry(m, t) : json_integer_of(m, "created") * 1000000);
+    if (running) put_time(out, "expires_at", expiry(m, t));
     if (running)
         buf_printf(out, ",\"size\":%lld,\"size_vram\":0,\"context_length\":%lld",
                    json_integer_of(m, json_object_get(m, "memory_bytes") ? "memory_bytes" : "file_bytes"),
                    json_integer_of(m, "context_length"));
     else
-        buf_printf(out, ",\"size\":%lld",
-                   json_integer_of(m, json_object_get(m, "file_bytes") ? "file_bytes" : "bytes"));
-    json_put_text(out, "digest",
-                  *json_text_of(m, "digest") ? json_text_of(m, "digest") : json_text_of(m, "sha256"));
+        put_extent(out, m, data);
+    put_digest(out, m, id);
     put_details(out, m);
     buf_putc(out, '}');
-}
-
-static bool is_listed(const json_t *data, const char *name)
-{
-    const json_t *m;
-    size_t i;
-    json_array_foreach(data, i, m) if (strcmp(json_text_of(m, "id"), name) == 0) return true;
-    return false;
 }
 
 int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running, const ollama_times *t)
@@ -365,22 +405,26 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
     {
         if (running && (json_integer_of(m, "ready") == 0 || *json_text_of(m, "root")))
             continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
-        put_listed(out, m, running, t);
+        put_listed(out, m, data, running, t);
     }
     json_array_foreach(running ? NULL : stored, i, m)
     {
-        if (is_listed(data, json_text_of(m, "name"))) continue;
-        put_listed(out, m, false, t);
+        if (ollama_put_find(data, json_text_of(m, "name"))) continue;
+        put_listed(out, m, data, false, t);
     }
     buf_puts(out, "]}");
     return out->failed ? SHOAL_ENOMEM : 0;
 }
 
-/* What a task lets a client do with its model. */
-static const char *capabilities(const char *task)
+/* What a task lets a client do with its model. A model that calls the functions it was trained on, and no others,
+ * takes no tools of a client; nor is it known of the members of ensembles and routes, which have no task. */
+static const char *capabilities(const json_t *m)
 {
-    if (strcmp(task, "generate") == 0 || !*task)
-        return "[\"completion\",\"tools\"]"; /* ensembles have no task */
+    const char *task = json_text_of(m, "task"), *tools = json_text_of(m, "tools");
+    bool generates = strcmp(task, "generate") == 0;
+    if (generates && strcmp(tools, "own") != 0 && strcmp(tools, "none") != 0)
+        return "[\"completion\",\"tools\"]";
+    if (generates || !*task || strcmp(task, "route") == 0) return "[\"completion\"]";
     return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
 }
 
@@ -401,7 +445,7 @@ int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
 {
     const char *family = json_text_of(ours, "architecture");
     const char *NUMBERS[] = {"context_length", "embedding_length"};
-    if (!*json_text_of(ours, "id")) return SHOAL_EPROTOCOL;
+    if (!*json_text_of(ours, "id") && !*json_text_of(ours, "name")) return SHOAL_EPROTOCOL;
     buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"");
     put_parameters(out, json_object_get(ours, "sampling"));
     buf_puts(out, "\",\"template\":\"\",\"license\":\"\"");
@@ -416,6 +460,6 @@ int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
         if (json_is_integer(v) && *family)
             buf_printf(out, ",\"%.64s.%s\":%lld", family, NUMBERS[i], (long long)json_integer_value(v));
     }
-    buf_printf(out, "},\"capabilities\":%s}", capabilities(json_text_of(ours, "task")));
+    buf_printf(out, "},\"capabilities\":%s}", capabilities(ours));
     return out->failed ? SHOAL_ENOMEM : 0;
 }

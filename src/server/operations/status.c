@@ -24,8 +24,8 @@
 
 #define METRICS_KEPT_NS 1000000000u
 
-/* What models.json says that the file with this digest is for; NULL: nothing. */
-static const char *use_of(const gateway_request *rq, const char *digest)
+/* What models.json says of the file with this digest: "use", "tools"; NULL: nothing. */
+static const char *listed_of(const gateway_request *rq, const char *digest, const char *key)
 {
     const model_manager *k = rq->gateway->model_manager;
     const json_t *list = k ? k->stored(k->user) : NULL, *o;
@@ -34,7 +34,7 @@ static const char *use_of(const gateway_request *rq, const char *digest)
     {
         const char *sha256 = json_string_value(json_object_get(o, "sha256"));
         if (*digest && sha256 && strcmp(sha256, digest) == 0)
-            return json_string_value(json_object_get(o, "use"));
+            return json_string_value(json_object_get(o, key));
     }
     return NULL;
 }
@@ -121,7 +121,11 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         json_put_text(out, "version", info->version);
         json_put_text(out, "quantisation", info->quantisation);
         json_put_text(out, "digest", info->digest);
-        json_put_filled(out, "use", use_of(rq, info->digest));
+        json_put_filled(out, "use", listed_of(rq, info->digest, "use"));
+        bool talks = strcmp(info->task, "generate") == 0 && info->has_chat_template;
+        const char *tools = listed_of(rq, info->digest, "tools");
+        if (strcmp(info->task, "generate") == 0)
+            json_put_text(out, "tools", tools ? tools : talks ? "any" : "none");
         json_put_text(out, "identity", info->identity);
         buf_printf(out, ",\"exact_resume\":%s", info->exact_resume ? "true" : "false");
         put_capabilities(out, info->capabilities);
