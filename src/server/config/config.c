@@ -170,7 +170,8 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_shipped(f, &c->models[i].path, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
-        const config_pipeline *p = &c->pipelines[i];
+        config_pipeline *p = &c->pipelines[i];
+        rc = resolve_shipped(f, &p->functions, dir, err);
         for (unsigned k = 0; !rc && k < p->n_stages; k++)
             rc = resolve_shipped(f, &p->stages[k].lexicon_path, dir, err);
         for (unsigned k = 0; !rc && k < p->n_stages; k++)

@@ -498,7 +498,13 @@ const config_help config_help_rows[] = {
     {"pipelines", NULL, NULL,
      "up to 32", false},
     {"pipelines[].name", NULL, NULL,
-     "what a request's `pipeline` names; with one pipeline it may be left out", false},
+     "what a request's `pipeline` names, with one pipeline it may be left out; and its `model`, as a "
+     "[chat model](pipelines.md#as-a-chat-model)", false},
+    {"pipelines[].use", NULL, NULL,
+     "what it is for, as `shoal models` and `/v1/models` say it", false},
+    {"pipelines[].functions", "path", "functions with the names of its calls",
+     "as a [chat model](pipelines.md#as-a-chat-model): which functions of a request carry out its calls, such as "
+     "`lexicons/functions.yaml`", false},
     {"pipelines[].devices", NULL, NULL,
      "up to 256 devices; a request's `context.devices` replaces the list", false},
     {"pipelines[].devices[].id", NULL, NULL,

@@ -503,6 +503,9 @@ RECORD(stage, config_stage, stage_rows);
 static const config_field pipeline_rows[] = {
     TEXT("name", config_pipeline, name, 1, NAME_MAX_BYTES, "what a request's 'pipeline' names",
          .required = true),
+    TEXT("use", config_pipeline, use, 1, 256, "what it is for"),
+    TEXT("functions", config_pipeline, functions, 1, PATH_MAX_BYTES,
+         "which offered functions carry out its calls"),
     LIST("devices", config_pipeline, devices, n_devices, home_device, 0, PIPELINE_DEVICES_MAX,
          "the devices of requests that bring none"),
     LIST("stages", config_pipeline, stages, n_stages, stage, 1, PIPELINE_STAGES_MAX, "its model calls",

@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "cluster/node.h"
 #include "cluster/stage_name.h"
+#include "converse/pipeline_calls.h"
 #include "request/admission.h"
 #include "request/model_resolve.h"
 #include "observe/describe.h"
@@ -182,6 +183,29 @@ static void put_ensemble(buf *out, const config_ensemble *e)
     buf_puts(out, "]}");
 }
 
+/* A pipeline that chats (converse/pipeline_calls.h). */
+static void put_pipeline(buf *out, const config_pipeline *p)
+{
+    bool first = true;
+    buf_putc(out, '{');
+    json_put_text(out, "id", p->name);
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"kind\":\"pipeline\"");
+    json_put_text(out, "task", "generate");
+    json_put_filled(out, "use", p->use);
+    json_put_text(out, "tools", "any");
+    buf_puts(out, ",\"members\":[");
+    for (unsigned i = 0; i < p->n_stages; i++) {
+        bool named = false;
+        for (unsigned k = 0; k < i && p->stages[i].model; k++)
+            named |= p->stages[k].model && strcmp(p->stages[k].model, p->stages[i].model) == 0;
+        if (!p->stages[i].model || named) continue;
+        buf_puts(out, first ? "" : ",");
+        json_put_string(out, p->stages[i].model, strlen(p->stages[i].model));
+        first = false;
+    }
+    buf_puts(out, "]}");
+}
+
 static void put_comma(buf *out, bool *first)
 {
     if (!*first) buf_putc(out, ',');
@@ -279,14 +303,17 @@ static void put_as_alias(buf *out, const config_alias *a, const buf *row)
     json_decref(o);
 }
 
-/* Pipelines are no models, nor are their aliases. */
+/* Pipelines that do not chat are no models, nor are their aliases. */
 static void put_alias(buf *out, const gateway_request *rq, const config_alias *a, bool *first)
 {
     const config_route *route = routed_find(rq, a->model);
     const config_ensemble *ensemble = config_ensemble_find(rq->config, a->model);
+    const config_pipeline *pipeline = pipeline_calls_find(rq->config, a->model);
     buf row = {0};
     if (!admission_shows(rq, a->model)) return;
-    if (route)
+    if (pipeline)
+        put_pipeline(&row, pipeline);
+    else if (route)
         routed_put_model(&row, route);
     else if (ensemble)
         put_ensemble(&row, ensemble);
@@ -352,6 +379,12 @@ void status_models(gateway_request *rq)
         put_ensemble(&out, &rq->config->ensembles[i]);
     }
     routed_put_models(&out, rq, &first);
+    for (size_t i = 0; i < rq->config->n_pipelines; i++) {
+        const config_pipeline *p = &rq->config->pipelines[i];
+        if (!admission_shows(rq, p->name) || pipeline_calls_find(rq->config, p->name) != p) continue;
+        put_comma(&out, &first);
+        put_pipeline(&out, p);
+    }
     for (size_t i = 0; i < rq->config->n_aliases; i++) put_alias(&out, rq, &rq->config->aliases[i], &first);
     const json_t *stored = loadable && k ? k->stored(k->user) : NULL, *o;
     size_t i;
@@ -429,6 +462,23 @@ static void answer_route(gateway_request *rq, const config_route *r)
     answer_row(rq, &out);
 }
 
+/* NAME or NAME:latest; NULL: it is none of a pipeline that chats. */
+static const config_pipeline *find_pipeline(const gateway_request *rq, const char *name)
+{
+    char base[96];
+    size_t n = strcspn(name, ":");
+    if (n >= sizeof base || (name[n] && strcmp(name + n, ":latest") != 0)) return NULL;
+    snprintf(base, sizeof base, "%.*s", (int)n, name);
+    return pipeline_calls_find(rq->config, base);
+}
+
+static void answer_pipeline(gateway_request *rq, const config_pipeline *p)
+{
+    buf out = {0};
+    put_pipeline(&out, p);
+    answer_row(rq, &out);
+}
+
 /* given: what the client calls it, for errors. */
 static void status_describe(gateway_request *rq, const char *given, const char *served)
 {
@@ -474,6 +524,8 @@ void status_model(gateway_request *rq)
         request_error(rq, &e);
     else if (route)
         answer_route(rq, route);
+    else if (find_pipeline(rq, served))
+        answer_pipeline(rq, find_pipeline(rq, served));
     else
         status_describe(rq, name, served);
     free(name);

@@ -210,6 +210,8 @@ typedef struct config_stage {
 
 typedef struct config_pipeline {
     const char *name;
+    const char *use;        /* what requests it is for, to people; NULL: nothing is said */
+    const char *functions;  /* the table of offered functions (converse/function_table.h); NULL: none */
     config_device *devices; /* the default list; a request's context replaces it */
     unsigned n_devices;
     config_stage *stages;

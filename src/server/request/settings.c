@@ -8,6 +8,7 @@
 #include "calls/limit_calls.h"
 #include "calls/route_calls.h"
 #include "config/config_put.h"
+#include "converse/pipeline_calls.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 #include "request/routed.h"
@@ -39,7 +40,10 @@ static int open_calls(settings *s, shoal_err *err)
         rc = ensembles_open(&s->ensembles, &s->calls, c, e, s->gateway->metrics, err);
     if (rc == 0 && c->book.n_routes > 0)
         rc = route_calls_new(&s->calls, e, s->calls, &c->book, routed_heard, s, err);
-    return rc == 0 ? limit_calls_new(&s->calls, e, s->calls, &c->reply_limits, &c->book, err) : rc;
+    if (rc == 0) rc = limit_calls_new(&s->calls, e, s->calls, &c->reply_limits, &c->book, err);
+    /* On top: the limits are for the calls of its stages. */
+    pipeline_options o = {.config = c, .executor = &s->gateway->executor, .hosts = &s->hosts};
+    return rc == 0 && c->n_pipelines > 0 ? pipeline_calls_new(&s->calls, e, s->calls, &o, err) : rc;
 }
 
 /* What is wrong with a file that a host names is told with its line. */
@@ -57,8 +61,8 @@ static void settings_free(settings *s)
     settings **at = &s->gateway->all_settings;
     while (*at != s) at = &(*at)->next;
     *at = s->next;
+    calls_free(s->calls); /* runs of pipelines ask hosts */
     hosts_free(s->hosts);
-    calls_free(s->calls);
     ensembles_free(s->ensembles);
     free(s->fallbacks);
     auth_free(s->auth);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <uv.h>
 
+#include "converse/pipeline_calls.h"
 #include "endpoints/table.h"
 #include "request/admission.h"
 #include "request/ensembles.h"
@@ -32,6 +33,7 @@ int serve_check(const gateway_config *c, const worker_spec *specs, json_t *notes
     int rc = serve_models_check(c, specs, notes, err);
     if (rc == 0) rc = serve_stages_open(&stages, c, specs, err);
     if (rc == 0) rc = ensembles_check(c, err);
+    if (rc == 0) rc = pipeline_calls_check(c, err);
     if (rc == 0) rc = admission_check_config(c, &ENDPOINTS, err);
     if (rc == 0) rc = check_hosts(c, err);
     serve_stages_done(&stages);

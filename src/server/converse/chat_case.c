@@ -1,0 +1,178 @@
+/* chat_case.c: messages and tools of a request; see chat_case.h. */
+#include "converse/chat_case.h"
+
+#include <string.h>
+
+#include "json/json.h"
+
+typedef struct reader {
+    arena *a;
+    chat_case *k;
+    buf system;
+    const char *last_reply; /* the last text of the assistant since the question */
+    bool nomem;
+} reader;
+
+static const char *chat_case_keep(reader *r, const char *s, size_t n)
+{
+    const char *kept = arena_strndup(r->a, s ? s : "", n);
+    r->nomem |= !kept;
+    return kept ? kept : "";
+}
+
+static const char *chat_case_text(reader *r, const json_t *v)
+{
+    return json_is_string(v) ? chat_case_keep(r, json_string_value(v), json_string_length(v)) : "";
+}
+
+/* A text, or parts of one. */
+static const char *chat_case_content(reader *r, const json_t *m)
+{
+    const json_t *c = json_object_get(m, "content"), *part;
+    buf text = {0};
+    size_t i;
+    if (!json_is_array(c)) return chat_case_text(r, c);
+    json_array_foreach(c, i, part)
+    {
+        const json_t *s = json_object_get(part, "text");
+        if (json_is_string(s)) buf_append(&text, json_string_value(s), json_string_length(s));
+    }
+    const char *kept = chat_case_keep(r, text.len ? text.data : "", text.len);
+    r->nomem |= text.failed;
+    buf_done(&text);
+    return kept;
+}
+
+static const char *chat_case_arguments(reader *r, const json_t *v)
+{
+    buf text = {0};
+    if (json_is_string(v)) return chat_case_text(r, v);
+    if (!v) return "{}";
+    json_put(&text, v);
+    const char *kept = chat_case_keep(r, text.len ? text.data : "", text.len);
+    r->nomem |= text.failed;
+    buf_done(&text);
+    return kept;
+}
+
+static void chat_case_read_calls(reader *r, const json_t *m)
+{
+    size_t i;
+    const json_t *call;
+    json_array_foreach(json_object_get(m, "tool_calls"), i, call)
+    {
+        const json_t *f = json_object_get(call, "function");
+        const char *name = json_string_value(json_object_get(f, "name"));
+        if (!name || r->k->n_made == CHAT_CASE_MADE_MAX) continue;
+        r->k->made[r->k->n_made++] =
+            (made_call){.id = chat_case_text(r, json_object_get(call, "id")),
+                        .name = chat_case_keep(r, name, strlen(name)),
+                        .arguments = chat_case_arguments(r, json_object_get(f, "arguments"))};
+    }
+}
+
+/* Of the call that it names, else of the first without a result, where it names none or the function's name. */
+static void chat_case_read_result(reader *r, const json_t *m)
+{
+    const char *text = chat_case_content(r, m);
+    const char *id = json_string_value(json_object_get(m, "tool_call_id"));
+    const char *name = json_string_value(json_object_get(m, "name"));
+    made_call *to = NULL;
+    for (size_t i = r->k->n_made; i-- > 0;) {
+        made_call *c = &r->k->made[i];
+        if (c->result) continue;
+        if (id && *id && *c->id ? strcmp(c->id, id) == 0 : !name || !*name || strcmp(c->name, name) == 0)
+            to = c;
+    }
+    if (to) to->result = text;
+}
+
+static void chat_case_read_message(reader *r, const json_t *m)
+{
+    const char *role = json_string_value(json_object_get(m, "role"));
+    chat_case *k = r->k;
+    if (!role) return;
+    if (strcmp(role, "system") == 0) {
+        buf_puts(&r->system, chat_case_content(r, m));
+        buf_putc(&r->system, '\n');
+    } else if (strcmp(role, "assistant") == 0) {
+        const char *text = chat_case_content(r, m);
+        if (*text) r->last_reply = text;
+        chat_case_read_calls(r, m);
+    } else if (strcmp(role, "user") == 0) {
+        bool exchanged = k->question && r->last_reply;
+        k->request = exchanged ? k->question : NULL;
+        k->reply = exchanged ? r->last_reply : NULL;
+        k->question = chat_case_content(r, m);
+        k->n_made = 0;
+        r->last_reply = NULL;
+    } else {
+        chat_case_read_result(r, m);
+    }
+}
+
+static void chat_case_read_messages(reader *r, const char *text)
+{
+    json_t *list = NULL;
+    size_t i;
+    const json_t *m;
+    if (json_parse(&list, text, strlen(text), "messages", NULL) == SHOAL_ENOMEM) r->nomem = true;
+    json_array_foreach(list, i, m) chat_case_read_message(r, m);
+    json_decref(list);
+}
+
+static void chat_case_read_tools(reader *r, const Shoal__V1__GenerateRequest *q)
+{
+    chat_case *k = r->k;
+    size_t i;
+    const json_t *tool;
+    bool named = q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED;
+    if (json_parse(&k->tools, q->tools_json, strlen(q->tools_json), "tools", NULL) == SHOAL_ENOMEM)
+        r->nomem = true;
+    k->functions = arena_alloc(r->a, (json_array_size(k->tools) + 1) * sizeof *k->functions);
+    if (!k->functions) {
+        r->nomem = true;
+        return;
+    }
+    json_array_foreach(k->tools, i, tool)
+    {
+        const json_t *f = json_object_get(tool, "function");
+        const char *name = json_string_value(json_object_get(f, "name"));
+        if (name && (!named || strcmp(q->tool_name, name) == 0))
+            k->functions[k->n_functions++] = (offered_function){name, json_object_get(f, "parameters")};
+    }
+    k->offers = json_array_size(k->tools) > 0;
+    k->one_call = !q->parallel_tool_calls;
+}
+
+int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a)
+{
+    *ret = (chat_case){.system = ""};
+    reader r = {.a = a, .k = ret};
+    ret->made = arena_alloc(a, CHAT_CASE_MADE_MAX * sizeof *ret->made);
+    if (!ret->made) return SHOAL_ENOMEM;
+    bool chat = q->messages_json && *q->messages_json;
+    if (chat) chat_case_read_messages(&r, q->messages_json);
+    if (!chat && q->text && *q->text) ret->question = chat_case_keep(&r, q->text, strlen(q->text));
+    if (q->tools_json && *q->tools_json) chat_case_read_tools(&r, q);
+    ret->no_calls = q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
+    ret->forced = ret->offers && (q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED ||
+                                  q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_REQUIRED);
+    if (r.system.len) ret->system = chat_case_keep(&r, r.system.data, r.system.len);
+    bool failed = r.nomem || r.system.failed;
+    buf_done(&r.system);
+    return failed ? SHOAL_ENOMEM : 0;
+}
+
+void chat_case_done(chat_case *k)
+{
+    json_decref(k->tools);
+    k->tools = NULL;
+}
+
+const offered_function *chat_case_function(const chat_case *k, const char *name)
+{
+    for (size_t i = 0; i < k->n_functions; i++)
+        if (strcmp(k->functions[i].name, name) == 0) return &k->functions[i];
+    return NULL;
+}

@@ -1,0 +1,52 @@
+/* chat_case.h: a request for a chat reply, as a pipeline that answers it needs it.
+ *
+ *     chat_case k;
+ *     rc = chat_case_read(&k, request, arena);
+ *     ... k.question, k.functions, k.made ...
+ *     chat_case_done(&k);
+ *
+ * Who writes a message decides what it is good for (docs/decisions/037): devices are read from system messages
+ * and results of functions, which the application writes, never from what a user says. Pure; all but the JSON
+ * lives in the caller's arena. */
+#ifndef CONVERSE_CHAT_CASE_H
+#define CONVERSE_CHAT_CASE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "shoal/v1/worker.pb-c.h"
+
+#define CHAT_CASE_MADE_MAX 64 /* calls since the question */
+
+typedef struct offered_function { /* borrows from chat_case.tools */
+    const char *name;
+    const json_t *parameters; /* a JSON schema; NULL: none was given */
+} offered_function;
+
+typedef struct made_call { /* a call since the question */
+    const char *id;        /* "": none */
+    const char *name, *arguments;
+    const char *result; /* what the application answered; NULL: nothing */
+} made_call;
+
+typedef struct chat_case {
+    const char *question;          /* the last message of a user; NULL: there is none */
+    const char *request, *reply;   /* the exchange before it; NULL: there was none */
+    const char *system;            /* the system messages, a line behind the other; "": none */
+    bool offers, no_calls, forced; /* functions; by tool_choice none is wanted; one is */
+    bool one_call;                 /* at a time */
+    size_t n_functions;
+    offered_function *functions; /* of a tool_choice that names one, that one */
+    size_t n_made;
+    made_call *made;
+    json_t *tools; /* owned */
+} chat_case;
+
+/* What cannot be read as messages or tools counts as none. SHOAL_ENOMEM, or 0; call chat_case_done in any case. */
+int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a);
+void chat_case_done(chat_case *k); /* accepts a zeroed one */
+
+const offered_function *chat_case_function(const chat_case *k, const char *name); /* or NULL */
+
+#endif

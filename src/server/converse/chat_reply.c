@@ -1,0 +1,280 @@
+/* chat_reply.c: see chat_reply.h. */
+#include "converse/chat_reply.h"
+
+#include <string.h>
+
+#include "json/json.h"
+
+typedef struct replier {
+    const function_table *t;
+    const chat_case *k;
+    const device *list;
+    size_t n;
+    const json_t *answer;
+    arena *a;
+    const char *text;                      /* the pipeline's */
+    size_t n_meant;                        /* its calls, */
+    device_call meant[VERIFY_CALLS_MAX];   /* as they are, */
+    device_call offered[VERIFY_CALLS_MAX]; /* and as functions */
+} replier;
+
+static int reply_text(verify_answer *ret, const char *text)
+{
+    *ret = (verify_answer){.text = text};
+    return text ? 0 : SHOAL_ENOMEM;
+}
+
+/* ---- what the pipeline means --------------------------------------------------------------------- */
+
+static int take_call(replier *r, const json_t *call)
+{
+    const char *name = json_string_value(json_object_get(call, "name"));
+    const json_t *arguments = json_object_get(call, "arguments");
+    buf text = {0};
+    if (!name || r->n_meant == VERIFY_CALLS_MAX) return 0;
+    if (json_is_string(arguments))
+        buf_puts(&text, json_string_value(arguments));
+    else
+        json_put(&text, arguments);
+    device_call *c = &r->meant[r->n_meant++];
+    *c = (device_call){arena_strdup(r->a, name), text.failed ? NULL : arena_strdup(r->a, buf_text(&text))};
+    buf_done(&text);
+    return c->name && c->arguments ? 0 : SHOAL_ENOMEM;
+}
+
+static int take_answer(replier *r)
+{
+    const json_t *calls = json_object_get(r->answer, "tool_calls"), *one;
+    const char *text = json_string_value(json_object_get(r->answer, "text"));
+    size_t i;
+    int rc = 0;
+    r->text = arena_strdup(r->a, text ? text : "");
+    if (!r->text) return SHOAL_ENOMEM;
+    if (!calls) {
+        one = json_object_get(r->answer, "tool_call");
+        return json_is_object(one) ? take_call(r, one) : 0;
+    }
+    json_array_foreach(calls, i, one) if (!rc) rc = take_call(r, one);
+    return rc;
+}
+
+/* "light.turn_on of Kitchen Light, lock.lock of Front Door" */
+static const char *listed_calls(replier *r)
+{
+    buf out = {0};
+    bool nomem = false;
+    for (size_t i = 0; i < r->n_meant; i++) {
+        json_t *o = NULL;
+        const char *name = "";
+        nomem |=
+            json_parse(&o, r->meant[i].arguments, strlen(r->meant[i].arguments), "a", NULL) == SHOAL_ENOMEM;
+        const char *target = json_string_value(json_object_get(o, "target"));
+        for (size_t k = 0; target && k < r->n; k++)
+            if (strcmp(r->list[k].id, target) == 0) name = r->list[k].name;
+        const char *say = *name ? function_table_say(r->t, REPLY_call, r->a, "service", r->meant[i].name,
+                                                     "name", name, (char *)NULL)
+                                : r->meant[i].name;
+        nomem |= !say;
+        buf_printf(&out, "%s%s", i ? ", " : "", say ? say : "");
+        json_decref(o);
+    }
+    const char *kept = nomem || out.failed ? NULL : arena_strdup(r->a, buf_text(&out));
+    buf_done(&out);
+    return kept;
+}
+
+/* Nothing is called: why. */
+static int refuse(replier *r, verify_answer *ret, function_reply why)
+{
+    const char *calls = listed_calls(r);
+    if (!calls) return SHOAL_ENOMEM;
+    return reply_text(ret, function_table_say(r->t, why, r->a, "calls", calls, (char *)NULL));
+}
+
+static int map_all(replier *r, bool *ret_fit)
+{
+    *ret_fit = true;
+    for (size_t i = 0; i < r->n_meant && *ret_fit; i++)
+        if (function_table_map(&r->offered[i], ret_fit, r->t, r->k, r->list, r->n, &r->meant[i], r->a))
+            return SHOAL_ENOMEM;
+    return 0;
+}
+
+/* ---- what was done ------------------------------------------------------------------------------- */
+
+static bool acts(const replier *r, const made_call *m)
+{
+    return !function_table_tells_states(r->t, m->name);
+}
+
+static bool has_acted(const replier *r)
+{
+    for (size_t i = 0; i < r->k->n_made; i++)
+        if (acts(r, &r->k->made[i])) return true;
+    return false;
+}
+
+static bool is_same(const made_call *m, const device_call *c)
+{
+    json_t *x = NULL, *y = NULL;
+    bool same = strcmp(m->name, c->name) == 0 &&
+                json_parse(&x, m->arguments, strlen(m->arguments), "x", NULL) == 0 &&
+                json_parse(&y, c->arguments, strlen(c->arguments), "y", NULL) == 0 && json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+static bool is_made(const replier *r, const device_call *c)
+{
+    for (size_t i = 0; i < r->k->n_made; i++)
+        if (is_same(&r->k->made[i], c)) return true;
+    return false;
+}
+
+/* Another model may have made calls that the request does not mean. */
+static bool is_meant(const replier *r, const made_call *m)
+{
+    for (size_t i = 0; i < r->n_meant; i++)
+        if (is_same(m, &r->offered[i])) return true;
+    return false;
+}
+
+static int put_sentence(buf *out, const char *s)
+{
+    if (!s) return SHOAL_ENOMEM;
+    if (out->len && *s) buf_putc(out, ' ');
+    buf_puts(out, s);
+    return 0;
+}
+
+/* A sentence about what did not succeed, or did not say so. *ret_well: it did. */
+static int say_result(replier *r, buf *out, const made_call *m, bool *ret_well)
+{
+    result_kind kind;
+    const char *why;
+    *ret_well = false;
+    if (!m->result)
+        return put_sentence(
+            out, function_table_say(r->t, REPLY_no_result, r->a, "function", m->name, (char *)NULL));
+    if (function_table_result(&kind, &why, r->t, m->result, r->a)) return SHOAL_ENOMEM;
+    *ret_well = kind == RESULT_DONE;
+    if (kind == RESULT_DONE) return 0;
+    return put_sentence(out, function_table_say(r->t, kind == RESULT_FAILED ? REPLY_failed : REPLY_said, r->a,
+                                                "function", m->name, "why", why, (char *)NULL));
+}
+
+/* Results have come. meant: what was made is what the pipeline's text is about. */
+static int close_with(replier *r, verify_answer *ret, bool meant)
+{
+    buf failed = {0}, done = {0};
+    int rc = 0;
+    for (size_t i = 0; i < r->k->n_made && !rc; i++) {
+        const made_call *m = &r->k->made[i];
+        bool well = false;
+        if (!acts(r, m)) continue;
+        rc = say_result(r, &failed, m, &well);
+        if (well) buf_printf(&done, "%s%s", done.len ? ", " : "", m->name);
+    }
+    if (!rc && !failed.len && meant) {
+        rc = reply_text(ret, r->text);
+    } else if (!rc) {
+        const char *said = !done.len ? ""
+                                     : function_table_say(r->t, REPLY_done, r->a, "functions",
+                                                          buf_text(&done), (char *)NULL);
+        rc = put_sentence(&failed, said);
+        if (!rc) rc = reply_text(ret, failed.failed ? NULL : arena_strdup(r->a, buf_text(&failed)));
+    }
+    if (failed.failed || done.failed) rc = SHOAL_ENOMEM;
+    buf_done(&failed);
+    buf_done(&done);
+    return rc;
+}
+
+static bool some_failed(replier *r, int *rc)
+{
+    for (size_t i = 0; i < r->k->n_made && !*rc; i++) {
+        result_kind kind;
+        const char *why;
+        const made_call *m = &r->k->made[i];
+        if (!acts(r, m)) continue;
+        if (!m->result) return true;
+        *rc = function_table_result(&kind, &why, r->t, m->result, r->a);
+        if (!*rc && kind == RESULT_FAILED) return true;
+    }
+    return false;
+}
+
+/* ---- the reply ----------------------------------------------------------------------------------- */
+
+/* All that is left to call, or its first. */
+static int call_rest(replier *r, verify_answer *ret)
+{
+    device_call *calls = arena_alloc(r->a, (r->n_meant + 1) * sizeof *calls);
+    if (!calls) return SHOAL_ENOMEM;
+    *ret = (verify_answer){.text = "", .calls = calls};
+    for (size_t i = 0; i < r->n_meant && !(r->k->one_call && ret->n_calls); i++)
+        if (!is_made(r, &r->offered[i])) calls[ret->n_calls++] = r->offered[i];
+    return 0;
+}
+
+static int act(replier *r, verify_answer *ret)
+{
+    bool fit, meant = true;
+    int rc = 0;
+    if (r->k->no_calls && !has_acted(r)) return refuse(r, ret, REPLY_not_allowed);
+    if (!r->k->offers && !has_acted(r)) return refuse(r, ret, REPLY_no_functions);
+    if (map_all(r, &fit)) return SHOAL_ENOMEM;
+    if (!has_acted(r)) return fit ? call_rest(r, ret) : refuse(r, ret, REPLY_no_fit);
+    for (size_t i = 0; i < r->k->n_made && fit; i++)
+        meant = meant && (!acts(r, &r->k->made[i]) || is_meant(r, &r->k->made[i]));
+    bool failed = some_failed(r, &rc);
+    if (rc) return rc;
+    if (fit && meant && !failed && !r->k->no_calls) {
+        if (call_rest(r, ret)) return SHOAL_ENOMEM;
+        if (ret->n_calls) return 0;
+    }
+    return close_with(r, ret, fit && meant);
+}
+
+/* The last verdict of a rule. */
+static bool wants_states(const replier *r)
+{
+    size_t i;
+    const json_t *entry;
+    bool wants = false, known = r->n > 0;
+    for (size_t k = 0; k < r->n; k++) known = known && r->list[k].state && *r->list[k].state;
+    json_array_foreach(json_object_get(r->answer, "trace"), i, entry)
+    {
+        const char *verdict = json_string_value(json_object_get(entry, "verdict"));
+        wants = wants || (verdict && function_table_wants_states(r->t, verdict));
+    }
+    return wants && !known && !r->k->no_calls;
+}
+
+/* Once: a function that takes nothing and tells the states. False: there is none. */
+static bool ask_states(replier *r, verify_answer *ret)
+{
+    for (size_t i = 0; i < r->k->n_made; i++)
+        if (!acts(r, &r->k->made[i])) return false;
+    for (size_t i = 0; i < r->k->n_functions; i++) {
+        if (!function_table_tells_states(r->t, r->k->functions[i].name)) continue;
+        r->offered[0] = (device_call){r->k->functions[i].name, "{}"};
+        r->n_meant = 1;
+        return call_rest(r, ret) == 0;
+    }
+    return false;
+}
+
+int chat_reply_make(verify_answer *ret, const function_table *t, const chat_case *k, const device *list,
+                    size_t n, const json_t *answer, arena *a)
+{
+    replier *r = arena_alloc(a, sizeof *r);
+    if (!r) return SHOAL_ENOMEM;
+    *r = (replier){.t = t, .k = k, .list = list, .n = n, .answer = answer, .a = a};
+    if (take_answer(r)) return SHOAL_ENOMEM;
+    if (r->n_meant) return act(r, ret);
+    if (has_acted(r)) return close_with(r, ret, false);
+    if (wants_states(r) && ask_states(r, ret)) return 0;
+    return reply_text(ret, r->text);
+}

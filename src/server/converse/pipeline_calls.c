@@ -1,0 +1,395 @@
+/* pipeline_calls.c: a run of a pipeline as the answer of a model; see pipeline_calls.h. */
+#include "converse/pipeline_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/decorator.h"
+#include "converse/chat_reply.h"
+#include "ensemble/verify_said.h"
+#include "process/process.h"
+
+typedef struct chat_pipeline {
+    const config_pipeline *pipeline;
+    function_table *table;
+    Shoal__V1__ModelInfo info;
+} chat_pipeline;
+
+typedef struct pipeline_calls {
+    decorator_calls base;
+    pipeline_options o;
+    chat_pipeline *all;
+    size_t n;
+} pipeline_calls;
+
+typedef struct pipeline_call {
+    decorator_call base; /* it has no inner call: the run makes its own */
+    pipeline_calls *b;
+    const chat_pipeline *by;
+    chat_case k;
+    device_list *devices;
+    process_input in; /* its memory is that of all here */
+    process_run *run;
+    char *failure;         /* why there is no run; NULL: it may begin */
+    response_buffer tells; /* what goes out, */
+    bool ready;            /* from now on */
+    env_timer *timer;
+} pipeline_call;
+
+/* ---- life of a call ------------------------------------------------------------------------------ */
+
+static void pipeline_call_free(pipeline_call *c)
+{
+    c->b->base.env->timer_free(c->timer);
+    process_run_cancel(c->run);
+    response_buffer_done(&c->tells);
+    chat_case_done(&c->k);
+    process_input_done(&c->in);
+    decorator_call_done(&c->base);
+    free(c);
+}
+
+static void pipeline_calls_cancel(model_call *call)
+{
+    pipeline_call_free((pipeline_call *)call);
+}
+
+static void pipeline_calls_finish(pipeline_call *c, const call_result *r)
+{
+    decorator_call_end(&c->base, r);
+    pipeline_call_free(c);
+}
+
+static void pipeline_calls_fail(pipeline_call *c, int status, const char *message)
+{
+    call_result none = call_result_of(c->base.o, status, message);
+    pipeline_calls_finish(c, &none);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------- */
+
+/* The next event, or the end. An event may cancel the call, so nothing is done behind it: the timer goes on. */
+static void pipeline_calls_tell(pipeline_call *c)
+{
+    if (c->base.paused) return; /* a pause's end goes on */
+    if (!response_buffer_has_more(&c->tells)) {
+        call_result r = call_result_of(c->base.o, 0, "");
+        r.model = c->by->pipeline->name;
+        pipeline_calls_finish(c, &r);
+        return;
+    }
+    ProtobufCMessage *m = response_buffer_next(&c->tells, c->base.o);
+    if (!m) {
+        pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    c->b->base.env->timer_start(c->timer, 0);
+    c->base.ev.event(&c->base.ev, m);
+    response_buffer_free(m);
+}
+
+static void pipeline_calls_pause(model_call *call, bool paused)
+{
+    pipeline_call *c = (pipeline_call *)call;
+    c->base.paused = paused;
+    if (c->ready && !paused) c->b->base.env->timer_start(c->timer, 0);
+}
+
+/* How many tokens it took, for verify_said_make to begin and end the events with. */
+static void note_counts(response_buffer *to, const call_order *o, const process_outcome *out)
+{
+    Shoal__V1__Started started = SHOAL__V1__STARTED__INIT;
+    Shoal__V1__Done done = SHOAL__V1__DONE__INIT;
+    Shoal__V1__GenerateEvent first = SHOAL__V1__GENERATE_EVENT__INIT, last = SHOAL__V1__GENERATE_EVENT__INIT;
+    started.n_prompt = done.n_prompt = (uint32_t)out->n_prompt_tokens;
+    done.n_generated = (uint32_t)out->n_generated_tokens;
+    first.started = &started;
+    last.done = &done;
+    response_buffer_note(to, o, &first.base);
+    response_buffer_note(to, o, &last.base);
+}
+
+static int make_events(pipeline_call *c, const process_outcome *out)
+{
+    verify_answer reply;
+    verify_case plain = {.given = ""};
+    response_buffer counts;
+    const char *name = c->by->pipeline->name;
+    if (chat_reply_make(&reply, c->by->table, &c->k, c->in.devices, c->in.n_devices, out->answer,
+                        c->in.memory))
+        return SHOAL_ENOMEM;
+    response_buffer_init(&counts, name);
+    note_counts(&counts, c->base.o, out);
+    int rc = verify_said_make(&c->tells, &counts, c->base.o, &plain, &reply, name);
+    response_buffer_done(&counts);
+    return rc;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------- */
+
+static void on_run_failed(pipeline_call *c, const process_outcome *out)
+{
+    char text[512];
+    call_result r = *out->failure;
+    snprintf(text, sizeof text, "stage '%.64s': %.400s", out->failed->name, r.message);
+    r.message = text;
+    pipeline_calls_finish(c, &r);
+}
+
+static void pipeline_calls_on_done(void *user, const process_outcome *out)
+{
+    pipeline_call *c = user;
+    c->run = NULL;
+    if (out->failed) {
+        on_run_failed(c, out);
+        return;
+    }
+    if (make_events(c, out)) {
+        pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    c->ready = true;
+    pipeline_calls_tell(c);
+}
+
+static void pipeline_calls_begin(pipeline_call *c)
+{
+    const call_order *o = c->base.o;
+    call_context ctx = call_context_beside(o, "pipeline");
+    if (c->failure) {
+        pipeline_calls_fail(c, SHOAL_EINVALID, c->failure);
+        return;
+    }
+    c->in.executor = c->b->o.executor ? *c->b->o.executor : NULL;
+    c->in.hosts = c->b->o.hosts ? *c->b->o.hosts : NULL;
+    shoal_err err;
+    /* c is gone when the end comes inside this call. */
+    if (process_run_start(&c->run, &c->in, c->b->base.inner, &ctx, pipeline_calls_on_done, c, &err))
+        pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
+}
+
+static void pipeline_calls_on_timer(void *arg)
+{
+    pipeline_call *c = arg;
+    if (c->ready)
+        pipeline_calls_tell(c);
+    else
+        pipeline_calls_begin(c);
+}
+
+/* ---- the request --------------------------------------------------------------------------------- */
+
+/* What a pipeline cannot do; NULL: it can do all. */
+static char *refusal(const pipeline_call *c, const Shoal__V1__GenerateRequest *q)
+{
+    const char *name = c->by->pipeline->name, *what = NULL;
+    size_t max = pipeline_input_max(c->by->pipeline);
+    switch (q->constraint) {
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT:
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA:
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES:
+        what = "replies of a given form (response_format)";
+        break;
+    default: break;
+    }
+    if (q->logprobs) what = "logprobs";
+    if (q->n_beams > 1) what = "a beam search";
+    if (q->n_ids) what = "token ids";
+    if (what)
+        return arena_printf(c->in.memory,
+                            "'%s' is a pipeline and does not give %s: leave that out, or ask a model", name,
+                            what);
+    if (!c->k.question)
+        return arena_printf(c->in.memory, "'%s' answers a message of a user, and there is none", name);
+    if (strlen(c->k.question) > max)
+        return arena_printf(c->in.memory, "the last message has %zu bytes, and '%s' takes %zu at most",
+                            strlen(c->k.question), name, max);
+    return NULL;
+}
+
+static bool needs_refusal(const pipeline_call *c, const Shoal__V1__GenerateRequest *q)
+{
+    bool formed = q->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE &&
+                  q->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    return formed || q->logprobs || q->n_beams > 1 || q->n_ids || !c->k.question ||
+           strlen(c->k.question) > pipeline_input_max(c->by->pipeline);
+}
+
+static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
+{
+    process_input *in = &c->in;
+    const config_pipeline *p = c->by->pipeline;
+    if (chat_case_read(&c->k, q, in->memory)) return SHOAL_ENOMEM;
+    c->devices = arena_alloc(in->memory, sizeof *c->devices);
+    if (!c->devices || function_table_devices(c->devices, c->by->table, &c->k, in->memory))
+        return SHOAL_ENOMEM;
+    in->pipeline = p;
+    in->devices = c->devices->n ? c->devices->at : p->devices;
+    in->n_devices = c->devices->n ? c->devices->n : p->n_devices;
+    in->text = arena_strdup(in->memory, c->k.question ? c->k.question : "");
+    in->context =
+        pipeline_uses(p, "context") ? arena_strdup(in->memory, c->k.system) : arena_strdup(in->memory, "");
+    in->time = c->b->base.env;
+    api_error e;
+    if (c->k.reply && in->text && process_take_turn(in, c->k.request, c->k.reply, &e)) return SHOAL_ENOMEM;
+    if (needs_refusal(c, q) && !(c->failure = refusal(c, q))) return SHOAL_ENOMEM;
+    return in->text && in->context ? 0 : SHOAL_ENOMEM;
+}
+
+static pipeline_call *pipeline_call_new(pipeline_calls *b, const chat_pipeline *by, const call_order *o)
+{
+    pipeline_call *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->b = b;
+    c->by = by;
+    c->in.memory = arena_new(0);
+    c->timer = b->base.env->timer_new(b->base.env->user, pipeline_calls_on_timer, c);
+    Shoal__V1__GenerateRequest *q = (Shoal__V1__GenerateRequest *)call_order_request(o);
+    bool read = q && c->in.memory && c->timer && take_request(c, q) == 0;
+    if (q) response_buffer_free(&q->base);
+    if (read) return c;
+    b->base.env->timer_free(c->timer);
+    chat_case_done(&c->k);
+    process_input_done(&c->in);
+    free(c);
+    return NULL;
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+static const chat_pipeline *pipeline_calls_of(const pipeline_calls *b, const char *name)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (strcmp(b->all[i].pipeline->name, name) == 0) return &b->all[i];
+    return NULL;
+}
+
+static model_call *pipeline_calls_start(calls *base, call_order *o, const call_terms *t,
+                                        const call_events *ev)
+{
+    pipeline_calls *b = (pipeline_calls *)base;
+    const chat_pipeline *by = o->task == CALL_GENERATE ? pipeline_calls_of(b, o->model) : NULL;
+    if (!by) return calls_start(b->base.inner, o, t, ev);
+    pipeline_call *c = pipeline_call_new(b, by, o);
+    if (!c) return NULL;
+    decorator_call_init(&c->base, base, o, t, ev);
+    b->base.env->timer_start(c->timer, 0);
+    return &c->base.base;
+}
+
+static call_place pipeline_calls_where(const model_call *call)
+{
+    const pipeline_call *c = (const pipeline_call *)call;
+    return (call_place){.model = c->by->pipeline->name};
+}
+
+static void pipeline_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    pipeline_calls *b = (pipeline_calls *)base;
+    if (o->task == CALL_GENERATE && pipeline_calls_of(b, o->model))
+        *ret = (call_outlook){.n_ready = 1};
+    else
+        calls_look(b->base.inner, o, t, ret);
+}
+
+static const Shoal__V1__ModelInfo *pipeline_calls_info(calls *base, const char *model, bool *ret_known)
+{
+    pipeline_calls *b = (pipeline_calls *)base;
+    const chat_pipeline *by = pipeline_calls_of(b, model);
+    if (!by) return calls_info(b->base.inner, model, ret_known);
+    if (ret_known) *ret_known = true;
+    return &by->info;
+}
+
+static void pipeline_calls_close(pipeline_calls *b)
+{
+    for (size_t i = 0; i < b->n; i++) function_table_free(b->all[i].table);
+    free(b->all);
+}
+
+static void pipeline_calls_free(calls *base)
+{
+    pipeline_calls *b = (pipeline_calls *)base;
+    decorator_calls_done(&b->base);
+    pipeline_calls_close(b);
+    free(b);
+}
+
+static const calls_ops OPS = {.start = pipeline_calls_start,
+                              .pause = pipeline_calls_pause,
+                              .cancel = pipeline_calls_cancel,
+                              .where = pipeline_calls_where,
+                              .look = pipeline_calls_look,
+                              .info = pipeline_calls_info,
+                              .free = pipeline_calls_free};
+
+/* ---- which pipelines ----------------------------------------------------------------------------- */
+
+static bool is_chat_model(const gateway_config *c, const config_pipeline *p)
+{
+    pipeline_facts nothing = {.input = "?"};
+    size_t stage;
+    bool speaks = false;
+    for (unsigned i = 0; i < p->n_stages; i++) speaks |= (p->stages[i].kind->gives & GIVES_TEXT) != 0;
+    bool taken =
+        config_find_model(c, p->name) || config_ensemble_find(c, p->name) || route_find(&c->book, p->name);
+    return speaks && !taken && pipeline_lacks_surely(p, &nothing, &stage) == N_MEDIA;
+}
+
+const config_pipeline *pipeline_calls_find(const gateway_config *c, const char *name)
+{
+    const config_pipeline *p = pipeline_find(c->pipelines, c->n_pipelines, name);
+    return p && is_chat_model(c, p) ? p : NULL;
+}
+
+static int open_one(pipeline_calls *b, const gateway_config *c, size_t i, shoal_err *err)
+{
+    const config_pipeline *p = &c->pipelines[i];
+    chat_pipeline *to = &b->all[b->n];
+    shoal_err why;
+    if (!is_chat_model(c, p)) return 0;
+    int rc = function_table_load(&to->table, p->functions, &why);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    if (rc) return config_fail(c, err, "pipelines[%zu].functions: %s", i, why.message);
+    b->n++;
+    to->pipeline = p;
+    to->info = (Shoal__V1__ModelInfo)SHOAL__V1__MODEL_INFO__INIT;
+    to->info.name = (char *)(uintptr_t)p->name;
+    to->info.task = (char *)(uintptr_t) "generate";
+    to->info.has_chat_template = true;
+    return 0;
+}
+
+static int open_all(pipeline_calls *b, const gateway_config *c, shoal_err *err)
+{
+    b->all = calloc(c->n_pipelines + 1, sizeof *b->all);
+    int rc = b->all ? 0 : err_nomem(err);
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = open_one(b, c, i, err);
+    return rc;
+}
+
+int pipeline_calls_new(calls **ret, const env *env_, calls *inner, const pipeline_options *opts,
+                       shoal_err *err)
+{
+    pipeline_calls *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    b->o = *opts;
+    int rc = open_all(b, opts->config, err);
+    if (rc) {
+        pipeline_calls_close(b);
+        free(b);
+        return rc;
+    }
+    decorator_calls_init(&b->base, &OPS, env_, inner);
+    *ret = &b->base.base;
+    return 0;
+}
+
+int pipeline_calls_check(const gateway_config *c, shoal_err *err)
+{
+    pipeline_calls b = {0};
+    int rc = open_all(&b, c, err);
+    pipeline_calls_close(&b);
+    return rc;
+}
