@@ -162,6 +162,9 @@ cmp -s "$work/again.gguf" "$work/q8_0.gguf" || fail "q8_0 from GGUF and from the
 "$SHOAL_BIN" quantize "$llama" "$work/again.gguf" >/dev/null 2>"$err"
 grep -q $'[\r\033]' "$err" && fail "progress in a pipe moves the cursor"
 grep -q 'of 30 tensors' "$err" || fail "no progress in a pipe"
+[ "$(wc -l <"$err")" -le 4 ] || fail "more than a line each quarter: $(cat "$err")"
+expect 0 '^23 tensors became Q5_0, not Q4_K: rows that are no multiple of 256$' quantize "$llama" "$work/again.gguf" --type q4_k
+expect 0 '"fallbacks":\[\{"wanted":"Q4_K","got":"Q5_0","tensors":23\}\]' quantize "$llama" "$work/again.gguf" --type q4_k --json
 expect 2 "q5_k_m, f32" quantize "$llama" "$work/x.gguf" --type q5_km
 expect 2 'fits no matrix' quantize "$llama" "$work/x.gguf" --override 'blk.*.fnn_down=q8_0'
 printf 'Turn on the kitchen lights.\nIs the door locked?\n' >"$work/learn"

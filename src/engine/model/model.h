@@ -111,9 +111,16 @@ typedef struct quantize_class { /* one class of tensors: "token_embd", "attn_q",
     double rms_value;            /* so that rms_error / rms_value is relative */
 } quantize_class;
 
+typedef struct quantize_fallback { /* tensors whose rows are no whole blocks of the type they were to have */
+    dtype wanted, got;
+    size_t n_tensors;
+} quantize_fallback;
+
 typedef struct quantize_report {
     size_t n_classes;
     quantize_class classes[128];
+    size_t n_fallbacks;
+    quantize_fallback fallbacks[16];
     uint64_t bytes_in, bytes_out; /* whole files */
     sha256_digest digest;         /* of what was written */
 } quantize_report;

@@ -142,6 +142,9 @@ size_t cli_columns(size_t otherwise);
 void cli_end_line(buf *out, size_t from, size_t indent);
 /* One line, as cli_printf, ended so. */
 int cli_print_line(size_t indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The line of stderr, a terminal, that a command redraws: in the place of what it drew before, without control
+ * characters, cut to the width. "": nothing is left of it. */
+void cli_live_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* On stderr, always without them, on a terminal folded; what is longer than 2047 bytes is cut. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

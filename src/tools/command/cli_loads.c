@@ -8,6 +8,7 @@
 
 #include "json/json.h"
 #include "logging/sanitise.h"
+#include "command/cli.h"
 #include "command/cli_process.h"
 #include "fetch/pull_meter.h"
 
@@ -57,8 +58,10 @@ static void show_step(reading *r, const json_t *o)
     sanitise_text(line, "");
     if (strcmp(line, r->shown) == 0) return;
     memcpy(r->shown, line, sizeof line);
-    fprintf(stderr, r->live ? "\r\033[K%s" : "%s\n", line);
-    fflush(stderr);
+    if (r->live)
+        cli_live_line("%s", line);
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 static void cli_loads_take(reading *r, const char *line, size_t n)

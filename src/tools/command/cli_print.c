@@ -101,6 +101,21 @@ static void put_folded(buf *out, const char *text, size_t n, size_t columns, siz
     }
 }
 
+void cli_live_line(const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    buf line = {0};
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    buf_puts(&line, text);
+    sanitise_line(&line, 0, columns_of(STDERR_FILENO, 80) - 1); /* the cursor stands behind it */
+    if (!line.failed) fprintf(stderr, "\r\033[K%.*s", (int)line.len - 1, line.data);
+    fflush(stderr);
+    buf_done(&line);
+}
+
 void cli_say(const char *fmt, ...)
 {
     char text[2048]; /* what is allocated is not needed: it may be about that */

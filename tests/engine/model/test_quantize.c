@@ -308,7 +308,10 @@ static void quantize_falls_back_for_odd_widths(void **state)
     static const dtype ask[] = {DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_Q2_K, DT_S8_256, DT_S4_128},
                        want[] = {DT_Q5_0, DT_Q5_1, DT_Q8_0, DT_IQ4_NL, DT_S8_64, DT_S4_64};
     for (size_t i = 0; i < 6; i++) {
-        quantise(DATA "hf/llama-gqa", &(quantize_options){.type = ask[i]});
+        quantize_report r = quantise(DATA "hf/llama-gqa", &(quantize_options){.type = ask[i]});
+        assert_int_equal(r.n_fallbacks, 1);
+        assert_true(r.fallbacks[0].wanted == ask[i] && r.fallbacks[0].got == want[i]);
+        assert_int_equal(r.fallbacks[0].n_tensors, 23);
         model *m = open_out();
         const tensor *t = model_tensor(m, "blk.0.attn_q.weight");
         assert_true(t->dims[0] % 256 != 0 && t->dims[0] % 32 == 0);

@@ -139,7 +139,7 @@ static int add_rope_freqs(plan *p)
 static int make_plan(plan *p)
 {
     size_t widest = 0;
-    int rc = quantize_types_init(&p->types, p->opts, p->m, p->mem, p->err);
+    int rc = quantize_types_init(&p->types, p->opts, p->m, p->mem, p->report, p->err);
     p->jobs = arena_alloc(p->mem, (p->m->n_tensors + 2) * sizeof *p->jobs);
     if (rc == 0 && !p->jobs) rc = err_nomem(p->err);
     if (rc == 0) rc = add_rope_freqs(p);

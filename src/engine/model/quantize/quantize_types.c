@@ -85,9 +85,10 @@ static int parse_override(const char *text, quantize_override *ret, shoal_err *e
 }
 
 int quantize_types_init(quantize_types *r, const quantize_options *opts, const model *m, arena *mem,
-                        shoal_err *err)
+                        quantize_report *report, shoal_err *err)
 {
     *r = (quantize_types){.opts = opts,
+                          .report = report,
                           .n_layer = model_get_config(m)->n_layer,
                           .own_output = model_tensor(m, "output.weight") != NULL};
     r->overrides = arena_alloc(mem, opts->n_overrides * sizeof *r->overrides + 1);
@@ -167,6 +168,19 @@ dtype quantize_types_fit(dtype t, size_t cols)
     return t;
 }
 
+/* The last row takes what the report has no room for. */
+static void count_fallback(quantize_report *report, dtype wanted, dtype got)
+{
+    size_t most = sizeof report->fallbacks / sizeof *report->fallbacks, i = 0;
+    while (i < report->n_fallbacks &&
+           (report->fallbacks[i].wanted != wanted || report->fallbacks[i].got != got))
+        i++;
+    if (i == most) i--;
+    if (i == report->n_fallbacks)
+        report->fallbacks[report->n_fallbacks++] = (quantize_fallback){.wanted = wanted, .got = got};
+    report->fallbacks[i].n_tensors++;
+}
+
 dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const char *name, size_t cols)
 {
     dtype type = r->opts->type;
@@ -177,7 +191,9 @@ dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const ch
     if (rule->flags & RULE_FLOAT) type = DT_F32;
     quantize_override *o = find_override(r, name, class);
     if (o) type = o->type;
-    return quantize_types_fit(type, cols);
+    dtype fits = quantize_types_fit(type, cols);
+    if (fits != type) count_fallback(r->report, type, fits);
+    return fits;
 }
 
 /* ---- names of types ------------------------------------------------------------------------------------ */

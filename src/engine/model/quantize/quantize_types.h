@@ -20,11 +20,12 @@ typedef struct quantize_types {
     size_t n_layer;
     bool own_output; /* there is an output.weight: token_embd is only looked up */
     struct quantize_override *overrides;
+    quantize_report *report; /* gets the fallbacks */
 } quantize_types;
 
 /* Overrides that cannot be read are SHOAL_EINVALID. `mem` must outlive r. */
 int quantize_types_init(quantize_types *r, const quantize_options *opts, const model *m, arena *mem,
-                        shoal_err *err);
+                        quantize_report *report, shoal_err *err);
 /* The type of a matrix with rows of `cols`; name: as GGUF has it. */
 dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const char *name, size_t cols);
 /* t, or the nearest type that rows of `cols` are whole blocks of. */

@@ -47,11 +47,7 @@ static void docs_add_show(adding *a, const char *name)
     size_t all = a->files.n;
     if (a->ask->quiet || all == 0) return;
     if (a->live) {
-        char safe[64];
-        size_t n = strlen(name);
-        snprintf(safe, sizeof safe, "%s", n > 60 ? name + n - 60 : name);
-        sanitise_text(safe, "");
-        fprintf(stderr, "\r\033[K%zu/%zu files, %zu chunks  %s", a->at_file, all, a->n_chunks, safe);
+        cli_live_line("%zu/%zu files, %zu chunks  %s", a->at_file, all, a->n_chunks, name);
     } else if (4 * a->at_file / all > a->quarter) {
         a->quarter = 4 * a->at_file / all;
         fprintf(stderr, "%zu/%zu files, %zu chunks\n", a->at_file, all, a->n_chunks);
@@ -298,7 +294,7 @@ static int docs_add_run(adding *a, char *const *paths, int n_paths, shoal_err *e
     }
     if (rc == 0) rc = docs_add_flush(a, err);
     if (rc == 0) docs_add_show(a, "");
-    if (a->live && !a->ask->quiet) fprintf(stderr, "\r\033[K");
+    if (a->live && !a->ask->quiet) cli_live_line("%s", "");
     return rc;
 }
 

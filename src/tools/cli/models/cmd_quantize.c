@@ -12,8 +12,8 @@
 #include "model/model.h"
 
 typedef struct progress {
-    bool live;    /* a terminal: one line that moves; else a plain line every tenth */
-    size_t shown; /* thousandths on the line, or tenths said */
+    bool live;    /* a terminal: one line that moves; else a plain line every quarter */
+    size_t shown; /* thousandths on the line, or quarters said */
 } progress;
 
 /* Ctrl-C leaves through on_progress, so that the half-written temporary goes. */
@@ -28,14 +28,14 @@ static void cmd_quantize_on_signal(int number)
 /* done of total `things`; note: what is being worked on. */
 static int cmd_quantize_show(progress *p, size_t done, size_t total, const char *things, const char *note)
 {
-    size_t parts = p->live ? 1000 : 10,
+    size_t parts = p->live ? 1000 : 4,
            at = total ? (size_t)((double)parts * (double)done / (double)total) : parts;
     bool ended = done == total;
     if (at > p->shown && p->live && !ended)
-        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu %s  %.48s", at / 10, done, total, things, note);
+        cli_live_line("%3zu %%  %zu/%zu %s  %.48s", at / 10, done, total, things, note);
     else if (at > p->shown && !p->live)
         fprintf(stderr, "quantize: %zu of %zu %s\n", done, total, things);
-    if (p->live && ended) fputs("\r\033[K", stderr);
+    if (p->live && ended) cli_live_line("%s", "");
     if (at > p->shown) p->shown = at;
     if (ended) p->shown = 0; /* what comes next begins anew */
     return interrupted;
@@ -71,6 +71,12 @@ static void print_plain(const quantize_report *r, const char *out)
                (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, 100 * relative(c),
                c->max_error);
     }
+    for (size_t i = 0; i < r->n_fallbacks; i++) {
+        const quantize_fallback *f = &r->fallbacks[i];
+        cli_print_line(2, "%zu tensor%s became %s, not %s: rows that are no multiple of %zu", f->n_tensors,
+                       f->n_tensors == 1 ? "" : "s", dtype_name(f->got), dtype_name(f->wanted),
+                       dtype_block(f->wanted));
+    }
     printf("%s: %llu bytes, %.1f %% of the source\nsha256 %s\n", out, (unsigned long long)r->bytes_out,
            r->bytes_in ? 100.0 * (double)r->bytes_out / (double)r->bytes_in : 0.0, hex);
 }
@@ -94,6 +100,11 @@ static int cmd_quantize_print_json(const quantize_report *r, const char *path)
                    (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, c->rms_error,
                    c->max_error, relative(c));
     }
+    buf_puts(&out, "],\"fallbacks\":[");
+    for (size_t i = 0; i < r->n_fallbacks; i++)
+        buf_printf(&out, "%s{\"wanted\":\"%s\",\"got\":\"%s\",\"tensors\":%zu}", i ? "," : "",
+                   dtype_name(r->fallbacks[i].wanted), dtype_name(r->fallbacks[i].got),
+                   r->fallbacks[i].n_tensors);
     buf_puts(&out, "]}");
     int rc = cli_print(&out);
     buf_done(&out);
