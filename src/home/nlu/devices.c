@@ -169,7 +169,8 @@ bool devices_is_kind_word(const lexicon *l, const char *w, bool *ret_plural)
     bool plural = false, found = false;
     for (size_t i = 0; i < l->n_kinds; i++) {
         bool p = false;
-        if (!any_of(&l->kinds[i].words, w, &p) && !any_of(&l->kinds[i].names, w, &p)) continue;
+        const kind_def *k = &l->kinds[i];
+        if (!any_of(&k->words, w, &p) && !any_of(&k->names, w, &p) && !any_of(&k->only, w, &p)) continue;
         found = true;
         plural = plural || p;
     }
@@ -335,6 +336,19 @@ device_set devices_find(const devices *d, const entity_mention *m, uint64_t kind
     device_set s = group ? find_group(d, &q, kinds) : find_one(d, &q, kinds);
     if (device_set_count(&s) == 0 && kinds != UINT64_MAX) return devices_find(d, m, UINT64_MAX, ret_group);
     return s;
+}
+
+bool devices_is_sole_name(const devices *d, const entity_mention *m)
+{
+    query q = query_of(d, m);
+    size_t n = 0;
+    bool whole = false;
+    for (size_t i = 0; i < d->n && n < 2; i++) {
+        if (!fit(d, i, &q)) continue;
+        n++;
+        whole = is_whole_name(d, i, m);
+    }
+    return n == 1 && whole;
 }
 
 bool devices_has_unknown(const devices *d, const entity_mention *m)

@@ -66,6 +66,8 @@ static inline bool entity_mention_says_target(const entity_mention *m)
  * which of the two it was. Kinds are a preference: when nothing of them fits, what fits of others is given.
  */
 device_set devices_find(const devices *d, const entity_mention *m, uint64_t kinds, bool *ret_group);
+/* It is the whole name of one device, and its words are of no other: "the printer". */
+bool devices_is_sole_name(const devices *d, const entity_mention *m);
 /* Some word of the mention fits no device at all and means no kind. */
 bool devices_has_unknown(const devices *d, const entity_mention *m);
 /* The word means a kind (any of its `words` or `names`), in singular or plural. */

@@ -60,10 +60,11 @@ static bool has_kind_word(const grounder *g, const entity_mention *m)
     return false;
 }
 
-/* "the kitchen and bedroom lights": what is missing in the first comes from the second. */
+/* "the kitchen and bedroom lights": what is missing in the first comes from the second. Not in "the printer and the
+ * coffee machine". */
 void task_inherit_kind(const grounder *g, entity_mention *m, const entity_mention *from)
 {
-    if (!m->n || has_kind_word(g, m)) return;
+    if (!m->n || has_kind_word(g, m) || devices_is_sole_name(&g->d, m)) return;
     for (size_t i = 0; i < from->n && m->n < sizeof m->at / sizeof *m->at; i++)
         if (devices_is_kind_word(g->lex, from->at[i], NULL)) m->at[m->n++] = from->at[i];
     m->plural = m->plural || from->plural;

@@ -90,8 +90,10 @@ static bool means_kind_of(const grounder *g, const action_def *x, const char *wo
     for (size_t k = 0; k < g->lex->n_kinds; k++) {
         const kind_def *kind = &g->lex->kinds[k];
         if (!(x->kinds >> k & 1)) continue;
-        for (size_t i = 0; i < kind->words.n; i++)
-            if (words_same_stem(kind->words.at[i], word)) return true;
+        const word_list *lists[] = {&kind->words, &kind->names, &kind->only};
+        for (size_t j = 0; j < sizeof lists / sizeof *lists; j++)
+            for (size_t i = 0; i < lists[j]->n; i++)
+                if (words_same_stem(lists[j]->at[i], word)) return true;
     }
     return false;
 }

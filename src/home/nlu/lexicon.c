@@ -158,6 +158,7 @@ static void lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *
     }
     source_words(r->s, yaml_get(n, "words"), false, &k->words);
     source_words(r->s, yaml_get(n, "names"), false, &k->names);
+    source_words(r->s, yaml_get(n, "only"), false, &k->only);
     k->example = source_text(r->s, yaml_get(n, "example"));
     k->state_say = source_text(r->s, yaml_get(n, "state"));
 }
@@ -316,6 +317,7 @@ static void collect_vocabulary(reader *r)
     for (size_t i = 0; i < l->n_kinds; i++) {
         know_all(r, &l->kinds[i].words);
         know_all(r, &l->kinds[i].names);
+        know_all(r, &l->kinds[i].only);
     }
     for (size_t i = 0; i < l->n_values; i++) know_choices(r, &l->values[i]);
     for (size_t i = 0; i < l->n_actions; i++) know_phrases(r, &l->actions[i].cues);

@@ -107,6 +107,7 @@ typedef struct kind_def {
     word_list also_names;
     word_list words; /* mean any device of the kind */
     word_list names; /* mean those named so, else any of the kind */
+    word_list only;  /* mean those named so and nothing else: without a tv no speaker is one */
     const char *example;
     const char *state_say; /* NULL: the usual reply */
 } kind_def;
