@@ -1,8 +1,9 @@
-// An answer while it is written: text in blocks, so that a very long one stays quick; tokens coloured by their probability; calls
-// of tools; and at the end how it went.
+// An answer while it is written: Markdown, or tokens coloured by their probability; in blocks, so that a very long one stays quick;
+// calls of tools; and at the end its state, its figures and what can be done with it.
 
 import { el, ms, percent } from "/assets/page/dom.js";
-import { traceView } from "/assets/page/trace.js";
+import { copyText, Markdown } from "/assets/page/markdown.js";
+import { speedOf, traceView } from "/assets/page/trace.js";
 
 const BLOCK_CHARS = 4000; // then the next line begins a new block,
 const LINE_CHARS = 32000; // or, when no line does, the next word,
@@ -61,7 +62,7 @@ class Blocks {
 
   colour(text, logprob, others) {
     const p = Math.exp(logprob);
-    const title = [`${percent(p)} sure`, ...(others ?? []).map((o) => `${JSON.stringify(o.token)} ${percent(Math.exp(o.logprob))}`)].join("\n");
+    const title = [percent(p), ...(others ?? []).map((o) => `${JSON.stringify(o.token)} ${percent(Math.exp(o.logprob))}`)].join("\n");
     this.flush();
     this.place(text, (block, part) => block.append(el("span", { class: `tok p${Math.min(Math.floor(p * 5), 4)}`, title }, part)));
   }
@@ -80,32 +81,56 @@ class Blocks {
   }
 }
 
+const STATES = { waiting: "Waiting", streaming: "Streaming", done: "Completed", cut: "Stopped at max tokens", cancelled: "Cancelled", failed: "Failed" };
+
+const button = (text, onclick, name = "quiet") => el("button", { type: "button", class: name, onclick }, text);
+
 export class Answer {
-  constructor(name) {
+  // does: {stop, retry}; the functions of its buttons
+  constructor(name, does) {
+    this.name = name;
     this.text = "";
     this.calls = [];
     this.tokens = 0;
     this.coloured = 0;
     this.chars = 0; // of all that came
     this.thought = new Blocks();
-    this.thoughts = el("details", { class: "thought", hidden: true }, el("summary", null, "Thought"), this.thought.node);
-    this.body = new Blocks();
+    this.thoughts = el("details", { class: "thought", hidden: true }, el("summary", null, "Reasoning"), this.thought.node);
     this.called = el("div", { class: "calls" });
-    this.meta = el("p", { class: "meta", role: "status" }, "waiting");
+    this.state = el("span", { class: "state" });
+    this.figures = el("span");
+    const copy = button("Copy", () => copyText(copy, this.text));
+    const actions = el("span", { class: "actions" }, button("Stop", does.stop, "quiet when-running"), [copy, button("Retry", does.retry)].map((b) => (b.classList.add("when-ended"), b)));
+    this.meta = el("p", { class: "meta", role: "status" }, this.state, this.figures);
     this.after = el("div");
-    this.node = el("article", { class: "msg assistant running" }, el("h3", { class: "who" }, name), this.thoughts, this.body.node, this.called, this.meta, this.after);
+    this.node = el("article", { class: "msg assistant running" }, el("h3", { class: "who" }, name), this.thoughts, this.called, el("div", { class: "foot" }, this.meta, actions), this.after);
+    this.is("waiting");
+  }
+
+  is(state) {
+    this.ended = state;
+    this.state.className = `state ${state}`;
+    this.state.textContent = STATES[state];
+  }
+
+  // The body is made with its first text: with probabilities it is coloured as it is, without them it is Markdown.
+  begin(coloured) {
+    this.body = coloured ? new Blocks() : new Markdown();
+    this.called.before(this.body.node);
+    return this.body;
   }
 
   // ---- text ----
 
   addText(text, probs) {
     this.text += text;
-    if (!probs?.length || this.coloured + probs.length > COLOURED_MAX) return this.body.add(text);
+    const body = this.body ?? this.begin(probs?.length > 0);
+    if (!body.colour || !probs?.length || this.coloured + probs.length > COLOURED_MAX) return body.add(text);
     let at = 0; // of the text; the token that ends a reply may stand behind it, and has none
     const said = probs.filter((t) => text.startsWith(t.token, at) && t.token && (at += t.token.length));
     const whole = at === text.length;
-    if (whole) for (const t of said) this.body.colour(t.token, t.logprob, t.top_logprobs);
-    else this.body.colour(text, Math.min(...probs.map((t) => t.logprob)));
+    if (whole) for (const t of said) body.colour(t.token, t.logprob, t.top_logprobs);
+    else body.colour(text, Math.min(...probs.map((t) => t.logprob)));
     this.coloured += whole ? said.length : 1;
   }
 
@@ -127,8 +152,7 @@ export class Answer {
     if (this.chars > ANSWER_MAX) throw new Error(`stopped: the answer is longer than ${ANSWER_MAX} characters`);
   }
 
-  add(chunk, since) {
-    this.firstMs ??= performance.now() - since;
+  add(chunk) {
     if (chunk.usage) this.usage = chunk.usage;
     if (chunk.model) this.model = chunk.model;
     const choice = chunk.choices?.[0];
@@ -153,9 +177,10 @@ export class Answer {
   showCalls(onResults) {
     if (!this.calls.length) return;
     const rows = this.calls.map((call, i) => {
-      const result = el("input", { placeholder: "what it came to", "aria-label": `Result of ${call.name}` });
-      return { call: { ...call, id: call.id || `call_${i}` }, result, node: el("div", { class: "call" }, el("code", null, `${call.name}(${call.arguments})`), result) };
+      const result = el("input", { placeholder: "tool result", "aria-label": `Result of ${call.name}` });
+      return { call: { ...call, id: call.id || `call_${i}` }, result, node: el("div", { class: "call" }, el("code", null, `${call.name}(${call.arguments})`), onResults && result) };
     });
+    if (!onResults) return this.called.append(...rows.map((r) => r.node));
     const form = el("form", { class: "call-form" }, rows.map((r) => r.node), el("button", { type: "submit", class: "quiet" }, "Send results"));
     form.addEventListener("submit", (e) => {
       e.preventDefault();
@@ -165,25 +190,48 @@ export class Answer {
     this.called.append(form);
   }
 
-  end(how, tookMs) {
+  end(state, tookMs, by) {
     this.thought.flush();
-    this.body.flush();
+    this.body?.flush();
     this.node.classList.remove("running");
+    this.is(state === "done" && this.finish === "length" ? "cut" : state);
+    this.by = by;
+    this.tell({ ms: tookMs });
+  }
+
+  // The figures under it. r: the server's own entry of the request, where this key may see it; else what is known here.
+  tell(r) {
     const n = this.usage?.completion_tokens ?? this.tokens;
-    const parts = [how];
-    if (n) parts.push(`${n} tokens`);
-    if (this.firstMs !== undefined) parts.push(`first after ${ms(this.firstMs)}`, `all in ${ms(tookMs)}`);
-    if (this.finish === "length") parts.push("cut at the longest reply");
-    this.meta.textContent = parts.filter(Boolean).join(" · ");
+    const speed = speedOf(r);
+    const parts = [this.by && `by ${this.by}`, n && `${n} tokens`, speed && `${speed} tokens/s`, r.first_token_ms !== undefined && `first token ${ms(r.first_token_ms)}`, r.ms !== undefined && `total ${ms(r.ms)}`];
+    this.figures.textContent = parts.filter(Boolean).join(" · ");
   }
 
   fail(message) {
+    this.failure = message;
     this.node.classList.add("failed");
     this.after.append(el("p", { class: "failure", role: "alert" }, message));
   }
 
   showTrace(entry) {
-    if (entry) this.after.append(el("details", { class: "trace-fold" }, el("summary", null, "How it went"), traceView(entry)));
+    if (!entry) return;
+    this.tell(entry);
+    this.after.append(el("details", { class: "trace-fold" }, el("summary", null, "Details"), traceView(entry)));
+  }
+
+  // As it was kept: its message and its note.
+  restore(message, note, onResults) {
+    if (message.content) this.addText(message.content);
+    this.calls = (message.tool_calls ?? []).map((c) => ({ id: c.id, ...c.function }));
+    this.showCalls(onResults);
+    const broken = note.state === "waiting" || note.state === "streaming"; // the page was left
+    this.end(broken ? "cancelled" : note.state in STATES ? note.state : "done");
+    this.figures.textContent = note.figures ?? "";
+    if (note.failure) this.fail(note.failure);
+  }
+
+  note() {
+    return { state: this.ended, figures: this.figures.textContent, failure: this.failure };
   }
 
   message() {

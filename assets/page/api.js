@@ -50,13 +50,14 @@ async function fail(response) {
 export async function ask(path, { body, method, signal } = {}) {
   const headers = {};
   if (key) headers.authorization = `Bearer ${key}`;
-  if (body !== undefined) headers["content-type"] = "application/json";
+  const form = body instanceof FormData; // the browser writes its type and boundary
+  if (body !== undefined && !form) headers["content-type"] = "application/json";
   let response;
   try {
     response = await fetch(path, {
       method: method ?? (body === undefined ? "GET" : "POST"),
       headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || form ? body : JSON.stringify(body),
       signal,
       cache: "no-store",
       credentials: "omit",
@@ -99,8 +100,9 @@ async function* pieces(response, separator, most) {
   }
 }
 
-// Server-sent events: {event, data}; data is parsed JSON. A stream that says [DONE] is whole; an error in it is thrown.
-export async function* events(response, most = Infinity) {
+// Server-sent events: {event, data}; data is parsed JSON. A stream that says [DONE] is complete, which `done` hears; an error in it
+// is thrown.
+export async function* events(response, most = Infinity, done = () => {}) {
   for await (const piece of pieces(response, "\n\n", most)) {
     let event = "message";
     let data = "";
@@ -108,7 +110,10 @@ export async function* events(response, most = Infinity) {
       if (line.startsWith("event: ")) event = line.slice(7);
       else if (line.startsWith("data: ")) data += line.slice(6);
     }
-    if (data === "[DONE]") continue; // read to the end, so that the connection can be used again
+    if (data === "[DONE]") {
+      done();
+      continue; // read to the end, so that the connection can be used again
+    }
     if (!data) continue;
     const value = JSON.parse(data);
     if (value.error) throw new ApiError(200, value.error.message ?? String(value.error), value.error.code);

@@ -48,7 +48,7 @@ $("key-value").addEventListener("keydown", (e) => {
   e.preventDefault();
   $("key-dialog").close("use");
 });
-onRefused((had) => openKey(had ? "The server does not take this key any more: it is wrong or has expired." : "This server wants an API key. It stays in this tab and is forgotten when you close it."));
+onRefused((had) => openKey(had ? "The server refuses this key: it is wrong or has expired." : "This server needs an API key. The key is kept in this tab and removed when you close it."));
 say($("key-button"), hasKey() ? "Key: set" : "Key");
 
 // ---- the colours ----------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ onChange((state) => {
   const lost = state.known && !state.online && !state.refused;
   const blind = state.refused === "admin";
   $("banner").hidden = !lost && !blind && away.length === 0;
-  say($("banner"), blind ? "This key may use models in the playground. To see the cluster and its requests takes a key with admin rights." : lost ? "The gateway does not answer. What you see is how it was; this page keeps trying."
-    : away.length ? `Nothing is heard of ${away.join(", ")}: what is shown of it is its last word.` : "");
+  say($("banner"), blind ? "This key may use models in the playground. The cluster and its requests need a key with admin rights." : lost ? "The gateway does not answer. The page shows its last state and keeps trying."
+    : away.length ? `No contact with ${away.join(", ")}: its last known state is shown.` : "");
 });
 
 // ---- begin ----------------------------------------------------------------------------------------

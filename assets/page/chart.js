@@ -1,4 +1,4 @@
-// Small charts in SVG: a filled line over the last two minutes, dots, and bars of time.
+// Small charts in SVG: a filled line over the last minutes, dots, and bars of time.
 
 import { el, ms, svg } from "/assets/page/dom.js";
 
@@ -56,7 +56,7 @@ export function bar(parts, from, total) {
   return svg("svg", { class: "bar-svg", viewBox: "0 0 1000 10", preserveAspectRatio: "none", role: "img", "aria-label": words || "no time" }, rects);
 }
 
-export const NAMES = { before: "on the way", queue: "queue", prefill: "reading", decode: "writing", after: "on the way back", busy: "at work" };
+export const NAMES = { before: "overhead before", queue: "queue", prefill: "prefill", decode: "decode", after: "overhead after", busy: "computing" };
 
 export function legend(parts) {
   return el("p", { class: "legend" }, parts.filter((p) => p.ms > 0).map((p) =>

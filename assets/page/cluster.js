@@ -1,12 +1,13 @@
-// The cluster at a glance: one sentence, four numbers with their last two minutes, what runs on which machine, what happened.
+// The cluster at a glance: one sentence, four figures with their last 15 minutes, what runs on which machine, what happened.
 
 import { catalogue, chatGroups, onCatalogue } from "/assets/page/catalogue.js";
 import { area, ceiling, dots } from "/assets/page/chart.js";
 import { $, bytes, clock, count, el, keyed, ms, options, percent, plain, say, set, some } from "/assets/page/dom.js";
 import { KEEP_S, onChange } from "/assets/page/live.js";
+import { failed } from "/assets/page/trace.js";
 
 const MANY = 12; // machines: then they are shown densely
-const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", "fill-mask": "fills gaps", "classify-image": "classifies images", vad: "detects speech" };
+const TASKS = { generate: "generation", classify: "classification", tag: "tagging", embed: "embedding", rerank: "reranking", transcribe: "transcription", score: "scoring", seq2seq: "text to text", "fill-mask": "fill-mask", "classify-image": "image classes", vad: "voice activity" };
 
 const isOut = (r) => r.state !== "ready" && r.state !== "standby";
 
@@ -38,43 +39,50 @@ function quantile(list, q) {
 
 const median = (list) => quantile(list, 0.5);
 
+const within = (name) => `${name}, last 15 minutes`;
+
 function makeTiles() {
-  const speed = tile("Tokens per second", area("tokens per second, last two minutes"));
-  const wait = tile("Time to answer", dots("milliseconds of each answer, last two minutes"));
-  const flight = tile("Requests", area("answers per second, last two minutes"));
-  const memory = tile("Memory", el("div", { class: "meter-space" }));
-  const meter = el("meter", { min: 0, max: 1, value: 0, "aria-label": "share of the machines' memory that is in use" });
-  memory.chart.append(meter, (memory.more = el("p", { class: "note" })));
-  $("tiles").replaceChildren(speed.node, wait.node, flight.node, memory.node);
-  return { speed, wait, flight, memory, meter };
+  const speed = tile("Tokens per second", area(within("tokens per second")));
+  const wait = tile("Median latency", dots(within("milliseconds of each request")));
+  const queue = tile("Queue", dots(within("milliseconds of each request in the queue")));
+  const flight = tile("Requests", area(within("requests per second")));
+  $("tiles").replaceChildren(speed.node, wait.node, queue.node, flight.node);
+  return { speed, wait, queue, flight };
 }
+
+function put(t, value, note, points, top) {
+  say(t.value, value);
+  say(t.note, note);
+  t.node.classList.toggle("quiet", !points.some((p) => p.v > 0));
+  t.chart.update(points, top, KEEP_S);
+}
+
+// The highest of many numbers, but for a few that stand at the edge.
+const high = (list) => (list.length ? Math.min(Math.max(...list), quantile(list, 0.95) * 3) : 0);
 
 function updateTiles(t, state) {
   const last = state.speed.slice(-3);
-  const speed = last.length ? last.reduce((sum, p) => sum + p.v, 0) / last.length : 0;
-  say(t.speed.value, count(speed));
   const best = Math.max(0, ...state.speed.map((p) => p.v));
-  say(t.speed.note, best > 0 ? `highest ${count(best)}` : "quiet");
-  t.speed.chart.update(state.speed, ceiling(best, 10), KEEP_S);
-  const times = state.answers.map((a) => a.ms);
-  say(t.wait.value, times.length ? ms(median(times)) : "–");
-  const firsts = state.answers.filter((a) => a.first_token_ms !== undefined).map((a) => a.first_token_ms);
-  say(t.wait.note, firsts.length ? `first token ${ms(median(firsts))}` : times.length ? "median" : "nothing asked");
-  const high = times.length ? Math.min(Math.max(...times), quantile(times, 0.95) * 3) : 0; // a few slow ones stand at the edge
-  t.wait.chart.update(state.answers.map((a) => ({ t: a.at, v: a.ms, bad: a.status >= 400 })), ceiling(high, 10), KEEP_S);
-  const g = state.gateway;
+  put(t.speed, count(last.length ? last.reduce((sum, p) => sum + p.v, 0) / last.length : 0), best > 0 ? `peak ${count(best)}` : "", state.speed, ceiling(best, 10));
+
+  const points = (name) => state.answers.filter((a) => a[name] !== undefined).map((a) => ({ t: a.at, v: a[name], bad: failed(a) }));
+  const values = (name) => points(name).map((p) => p.v);
+  const times = values("ms");
+  const firsts = values("first_token_ms");
+  put(t.wait, ms(median(times)), firsts.length ? `first token ${ms(median(firsts))}` : "", points("ms"), ceiling(high(times), 10));
+
   const waiting = [...state.replicas.values()].reduce((n, r) => n + (r.waiting ?? 0), 0);
-  say(t.flight.value, String(g.requests_in_flight ?? 0));
-  say(t.flight.note, `in flight, ${waiting} queued${g.moves ? `, ${count(g.moves)} moved` : ""}`);
-  t.flight.chart.update(state.rate, ceiling(Math.max(0, ...state.rate.map((p) => p.v)), 2), KEEP_S);
+  const queued = values("queue_ms");
+  put(t.queue, String(waiting), queued.length ? `waiting, median ${ms(median(queued))}` : "waiting", points("queue_ms"), ceiling(high(queued), 1));
+
+  const g = state.gateway;
+  put(t.flight, String(g.requests_in_flight ?? 0), `in flight${g.moves ? `, ${count(g.moves)} moved` : ""}`, state.rate, ceiling(Math.max(0, ...state.rate.map((p) => p.v)), 2));
+
   const used = [...state.replicas.values()].reduce((n, r) => n + (r.resident_bytes ?? 0), 0);
   const nodes = [...state.nodes.values()];
   const all = nodes.reduce((n, x) => n + (x.memory_bytes ?? 0), 0);
   const free = nodes.reduce((n, x) => n + (x.memory_free_bytes ?? 0), 0);
-  say(t.memory.value, bytes(used));
-  say(t.memory.note, "in the models");
-  t.meter.value = all ? (all - free) / all : 0;
-  say(t.memory.more, all ? `${percent((all - free) / all)} of ${bytes(all)} in use on ${some(nodes.length, "machine")}` : "");
+  say($("memory"), `Models use ${bytes(used)}${all ? `; ${percent((all - free) / all)} of ${bytes(all)} memory in use` : ""}`);
 }
 
 // ---- the machines ---------------------------------------------------------------------------------
@@ -117,7 +125,7 @@ function updateReplica(node, r, last, many) {
   node.title = r.kv_pages ? `${r.id}: ${r.kv_pages_used} of ${r.kv_pages} KV pages` : r.id;
   say(parts.task, taskOf(r.model));
   say(parts.work, workOf(r));
-  say(parts.speed, r.decode_tokens_per_s ? `writes ${count(r.decode_tokens_per_s)}/s` : r.prefill_tokens_per_s ? `reads ${count(r.prefill_tokens_per_s)}/s` : "");
+  say(parts.speed, r.decode_tokens_per_s ? `${count(r.decode_tokens_per_s)} tokens/s` : r.prefill_tokens_per_s ? `${count(r.prefill_tokens_per_s)} tokens/s in` : "");
   say(parts.memory, r.resident_bytes ? bytes(r.resident_bytes) : "");
   say(parts.why, r.state !== "ready" && r.reason ? r.reason : r.crashes ? `died ${r.crashes === 1 ? "once" : `${r.crashes} times`}` : "");
   if (last !== undefined && r.crashes > last) {

@@ -1,5 +1,6 @@
 // Requests of this page as commands and programs, offered for copying.
 
+import { hasKey } from "/assets/page/api.js";
 import { $, say } from "/assets/page/dom.js";
 
 export function offerCopy(title, text) {
@@ -29,8 +30,7 @@ export function asCurl(path, body) {
   const stream = body.stream ? " -N" : "";
   return `curl${stream} ${quote(location.origin + path)} \\
   -H 'content-type: application/json' \\
-  -H "authorization: Bearer $SHOAL_KEY" \\
-  -d ${quote(JSON.stringify(body, null, 2))}
+${hasKey() ? '  -H "authorization: Bearer $SHOAL_API_KEY" \\\n' : ""}  -d ${quote(JSON.stringify(body, null, 2))}
 `;
 }
 
@@ -40,7 +40,7 @@ export function asJs(body) {
   return `// npm install openai
 import OpenAI from "openai";
 
-const client = new OpenAI({ baseURL: ${JSON.stringify(`${location.origin}/v1`)}, apiKey: process.env.SHOAL_KEY ?? "none" });
+const client = new OpenAI({ baseURL: ${JSON.stringify(`${location.origin}/v1`)}, apiKey: process.env.SHOAL_API_KEY ?? "none" });
 const stream = await client.chat.completions.create(${text});
 for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? "");
 `;

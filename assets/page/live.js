@@ -1,9 +1,9 @@
-// The cluster as it is: GET /v1/events folded into one state, its last two minutes, and what happened in words.
+// The cluster as it is: GET /v1/events folded into one state, its last 15 minutes, and what happened in words.
 
 import { ApiError, ask, events, getJson, onKey } from "/assets/page/api.js";
 import { plain, some } from "/assets/page/dom.js";
 
-export const KEEP_S = 120;
+export const KEEP_S = 900;
 const FEED_MAX = 60;
 const ANSWERS_MAX = 4000;
 
@@ -100,7 +100,7 @@ function loseReplica(id, at) {
   if (r) tell(r.state === "draining" ? "warn" : "bad", `${plain(r)}${where(r)} is gone`, at);
 }
 
-// ---- the last two minutes -------------------------------------------------------------------------
+// ---- the last 15 minutes -------------------------------------------------------------------------
 
 let made = 0; // tokens since the last point
 
@@ -127,12 +127,20 @@ function point() {
   else if (oldest < 0) state.answers.length = 0;
 }
 
-// What was before this page was opened, as far as the server remembers it.
-function fillRate() {
+// What was before this page was opened, from the requests that the server remembers: all that fit the chart, or back to the oldest
+// of them. Tokens are spread over the time of their decode.
+function fillHistory({ data, kept }) {
   const from = Math.floor(state.rate[0]?.t ?? Date.now() / 1000);
-  const bins = new Map();
-  for (const a of state.answers) bins.set(Math.floor(a.at), (bins.get(Math.floor(a.at)) ?? 0) + 1);
-  state.rate.unshift(...Array.from({ length: KEEP_S }, (_, i) => ({ t: from - KEEP_S + i, v: bins.get(from - KEEP_S + i) ?? 0 })));
+  const begin = Math.max(from - KEEP_S, data.length < kept ? 0 : Math.ceil(data.at(-1).at));
+  const seconds = Array.from({ length: Math.max(from - begin, 0) }, (_, i) => ({ t: begin + i, rate: 0, speed: 0 }));
+  for (const a of state.answers) {
+    const last = Math.floor(a.at) - begin;
+    const first = Math.floor(a.at - (a.decode_ms ?? 0) / 1000) - begin;
+    if (seconds[last]) seconds[last].rate++;
+    for (let i = Math.max(first, 0); i <= last && i < seconds.length; i++) seconds[i].speed += (a.completion_tokens ?? 0) / (last - first + 1);
+  }
+  state.rate.unshift(...seconds.map(({ t, rate }) => ({ t, v: rate })));
+  state.speed.unshift(...seconds.map(({ t, speed }) => ({ t, v: speed })));
 }
 
 let asking = false;
@@ -143,7 +151,7 @@ async function askAnswers() {
   try {
     const said = await getJson(`/v1/requests?since=${heard}&limit=${heard ? 200 : 512}`);
     state.answers.push(...said.data.filter((a) => !a.background).reverse());
-    if (!heard) fillRate();
+    if (!heard) fillHistory(said);
     heard = said.last;
   } catch {
     // The chart has a gap; the stream says what is the matter.

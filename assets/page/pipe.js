@@ -1,4 +1,4 @@
-// A run of a pipeline: what was said, and its stages as a waterfall.
+// A run of a pipeline: its reply, and its stages as a waterfall.
 
 import { ask, events } from "/assets/page/api.js";
 import { catalogue, onCatalogue } from "/assets/page/catalogue.js";
@@ -23,7 +23,7 @@ function partsOf(entry) {
 }
 
 function resultOf(e) {
-  if (!e.ran) return `not run: ${e.why}`;
+  if (!e.ran) return `skipped: ${e.why}`;
   if (e.error) return e.error;
   if (e.verdict) return e.verdict;
   if (e.label) return `${e.label}${e.score === undefined ? "" : ` ${percent(e.score)}`}`;
@@ -34,7 +34,7 @@ function resultOf(e) {
 
 function row(stage) {
   const time = el("span", { class: "stage-time" });
-  const result = el("span", { class: "stage-result" }, "waits");
+  const result = el("span", { class: "stage-result" }, "waiting");
   const space = el("div", { class: "stage-bar" });
   const more = el("span", { class: "stage-more" });
   const name = el("div", { class: "stage-name" }, stage.stage, el("small", null, stage.model ? `${stage.kind} · ${stage.model}` : stage.kind));
@@ -45,11 +45,11 @@ function settle(r, entry, total) {
   r.entry = entry;
   r.node.className = `stage ${entry.error ? "failed" : entry.ran ? "ran" : "skipped"}`;
   r.result.textContent = resultOf(entry);
-  r.time.textContent = entry.ms === undefined ? (entry.ran ? "at once" : "") : ms(entry.ms);
+  r.time.textContent = entry.ms === undefined ? (entry.ran ? "–" : "") : ms(entry.ms);
   r.space.replaceChildren(...(entry.ran ? [bar(entry.ms === undefined ? [{ kind: "busy", ms: total / 250 }] : partsOf(entry), entry.at_ms ?? 0, total)] : []));
   const why = entry.ran && entry.why && entry.why !== "always" ? `ran because ${entry.why}` : "";
   const times = ["queue", "prefill", "decode"].filter((k) => entry[`${k}_ms`] > 0).map((k) => `${NAMES[k]} ${ms(entry[`${k}_ms`])}`);
-  r.more.textContent = [why, entry.replica, ...times, entry.ensemble, entry.degraded && `stands in for ${entry.degraded.wanted}`].filter(Boolean).join(" · ");
+  r.more.textContent = [why, entry.replica, ...times, entry.ensemble, entry.degraded && `fallback for ${entry.degraded.wanted}`].filter(Boolean).join(" · ");
 }
 
 // ---- the run --------------------------------------------------------------------------------------
@@ -60,9 +60,9 @@ class Run {
     this.rows = new Map((pipeline?.stages ?? []).map((s) => [s.stage, row(s)]));
     this.text = el("p", { class: "pipe-text" });
     this.calls = el("div", { class: "calls" });
-    this.meta = el("p", { class: "meta" }, "running");
+    this.meta = el("p", { class: "meta" }, "Running");
     this.list = el("ol", { class: "waterfall", "aria-label": "Stages" }, [...this.rows.values()].map((r) => r.node));
-    const key = ["before", "queue", "prefill", "decode"].map((k) => el("span", { class: "legend-item" }, el("span", { class: `swatch ${k}` }), k === "before" ? "on the way" : NAMES[k]));
+    const key = ["before", "queue", "prefill", "decode"].map((k) => el("span", { class: "legend-item" }, el("span", { class: `swatch ${k}` }), k === "before" ? "overhead" : NAMES[k]));
     this.node = el("section", { class: "card" }, el("h2", null, input), this.text, this.calls, this.meta, this.list, el("p", { class: "legend" }, key));
   }
 
@@ -85,12 +85,12 @@ class Run {
 
   answer(a, cache) {
     for (const entry of a.trace) this.stage(entry);
-    this.text.textContent = a.text ?? "It had nothing to say.";
+    this.text.textContent = a.text ?? "No reply.";
     const calls = a.tool_calls ?? (a.tool_call ? [a.tool_call] : []);
     const slots = (a.slots ?? []).map((s) => el("li", null, s.text, el("small", null, s.label.replaceAll("_", " "))));
     this.calls.replaceChildren(...calls.map((c) => el("div", { class: "call" }, el("code", null, `${c.name}(${JSON.stringify(c.arguments)})`))),
       ...(slots.length ? [el("ul", { class: "chips" }, slots)] : []));
-    this.meta.textContent = [ms(a.ms), `${a.usage.total_tokens} tokens`, cache && cache !== "miss" ? `from the cache (${cache}): the stages are those of the run that made it` : ""].filter(Boolean).join(" · ");
+    this.meta.textContent = [ms(a.ms), `${a.usage.total_tokens} tokens`, cache && cache !== "miss" ? `from the cache (${cache}): these are the stages of the run that filled it` : ""].filter(Boolean).join(" · ");
   }
 }
 
@@ -111,7 +111,7 @@ async function run() {
       if (e.event === "answer") at.answer(e.data, response.headers.get("x-shoal-cache"));
     }
   } catch (e) {
-    at.meta.textContent = e.name === "AbortError" ? "stopped" : "";
+    at.meta.textContent = e.name === "AbortError" ? "Cancelled" : "Failed";
     if (e.name !== "AbortError") at.node.append(el("p", { class: "failure", role: "alert" }, e.message));
   }
   if (abort?.signal !== signal) return;

@@ -1,11 +1,14 @@
-// The playground's chat: one conversation, or the same with two models or routes side by side.
+// The playground's chat: conversations with a model or a route, or with two side by side.
 
 import { Answer } from "/assets/page/answer.js";
-import { ask, events } from "/assets/page/api.js";
-import { chatGroups, onCatalogue } from "/assets/page/catalogue.js";
+import { ApiError, ask, events } from "/assets/page/api.js";
+import { catalogue, chatGroups, onCatalogue, preferred } from "/assets/page/catalogue.js";
+import { listChats, loadChat, onOtherTab, removeChat, saveChat } from "/assets/page/chats.js";
 import { sessionTry } from "/assets/page/cluster.js";
 import { asCurl, asJs, offerCopy } from "/assets/page/copy.js";
-import { $, el, options, say } from "/assets/page/dom.js";
+import { $, el, options, say, set } from "/assets/page/dom.js";
+import { copyText } from "/assets/page/markdown.js";
+import { openMic } from "/assets/page/mic.js";
 import { openPipe, runPipe } from "/assets/page/pipe.js";
 import { openTasks } from "/assets/page/tasks.js";
 import { entryOf } from "/assets/page/trace.js";
@@ -42,42 +45,74 @@ function json(id, name) {
   }
 }
 
-function bodyOf(model, messages) {
-  const system = $("set-system").value.trim();
+// What the form says; throws a SettingError.
+function settings() {
   const schema = json("set-schema", "the schema");
-  const body = {
-    model,
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
-    temperature: number("set-temperature", "temperature"),
-    top_p: number("set-top-p", "top p"),
-    max_tokens: number("set-max", "longest reply"),
-    seed: number("set-seed", "seed"),
+  return {
+    temperature: number("set-temperature", "Temperature"),
+    top_p: number("set-top-p", "Top p"),
+    max_tokens: number("set-max", "Max tokens"),
+    seed: number("set-seed", "Seed"),
     tools: json("set-tools", "the list of tools"),
     response_format: schema && { type: "json_schema", json_schema: { name: "reply", schema } },
     logprobs: $("set-probs").checked || undefined,
     top_logprobs: $("set-probs").checked ? 3 : undefined,
-    stream: true,
-    stream_options: { include_usage: true },
   };
-  return body;
+}
+
+function bodyOf(model, messages) {
+  const system = $("set-system").value.trim();
+  return { model, messages: system ? [{ role: "system", content: system }, ...messages] : messages, ...settings(), stream: true, stream_options: { include_usage: true } };
 }
 
 // ---- a column -------------------------------------------------------------------------------------
 
+const quiet = (text, onclick) => el("button", { type: "button", class: "quiet", onclick }, text);
+
 class Column {
-  constructor(n) {
-    this.messages = [];
+  constructor(n, model) {
+    this.turns = []; // {message, node, answer}
+    this.wanted = model; // until the catalogue is known
     this.select = el("select", { "aria-label": n ? "The other model or route" : "Model or route" });
+    this.about = el("p", { class: "note about" });
     this.log = el("div", { class: "log", role: "log", "aria-live": "off", "aria-label": `Conversation ${n + 1}`, tabindex: "0" });
-    this.node = el("div", { class: "column" }, this.select, this.log);
-    options(this.select, groups);
-    if (n) this.select.selectedIndex = Math.min(1, this.select.options.length - 1);
+    this.node = el("div", { class: "column" }, el("div", { class: "bar" }, this.select, this.about), this.log);
+    this.select.addEventListener("change", () => {
+      this.wanted = this.select.value;
+      this.describe();
+    });
+    this.offer(n);
+  }
+
+  // The models that can be asked, and the one that was chosen.
+  offer(n) {
+    options(this.select, groups, this.wanted ?? preferred(catalogue, n));
+    this.describe();
+  }
+
+  describe() {
+    const m = catalogue.models.find((x) => x.id === this.select.value);
+    say(this.about, m?.use ? `for ${m.use}` : m?.members ? `${m.kind} of ${m.members.join(", ")}` : "");
+  }
+
+  // What the model is told: an answer that has nothing is left out, and what it was to answer, too.
+  messages() {
+    const out = [];
+    this.turns.forEach(({ message: m }, i) => {
+      if (m.role !== "assistant" || m.content || m.tool_calls) return out.push(m);
+      while (i < this.turns.length - 1 && out.length && out.at(-1).role !== "assistant") out.pop();
+    });
+    return out;
   }
 
   clear() {
     this.abort?.abort();
-    this.messages = [];
-    this.log.replaceChildren();
+    this.cut(0);
+  }
+
+  cut(from) {
+    for (const t of this.turns.splice(from)) t.node?.remove();
+    for (const n of this.log.querySelectorAll(":scope > .failure")) n.remove();
   }
 
   atEnd() {
@@ -92,7 +127,7 @@ class Column {
 
   follow(answer) {
     const step = () => {
-      if (this.atEnd.last !== this.log.scrollHeight && this.following) this.log.scrollTop = this.log.scrollHeight;
+      if (this.following) this.log.scrollTop = this.log.scrollHeight;
       if (answer.node.classList.contains("running")) requestAnimationFrame(step);
     };
     this.following = true;
@@ -100,31 +135,61 @@ class Column {
     requestAnimationFrame(step);
   }
 
-  async talk(more) {
-    this.messages.push(...more);
-    const body = bodyOf(this.select.value, this.messages);
-    for (const m of more.filter((m) => m.role === "user")) this.show(el("div", { class: "msg user" }, m.content));
-    const answer = new Answer(this.select.value);
+  add(message) {
+    const turn = { message };
+    if (message.role === "user") {
+      const copy = quiet("Copy", () => copyText(copy, message.content));
+      turn.node = el("div", { class: "asked" }, el("div", { class: "msg user" }, message.content), el("span", { class: "actions" }, copy, quiet("Edit", () => edit(this, turn))));
+      this.show(turn.node);
+    }
+    this.turns.push(turn);
+  }
+
+  answerOf(name, turn) {
+    return new Answer(name, { stop: () => this.abort?.abort(), retry: () => retry(this, turn) });
+  }
+
+  restore({ message, note }, last) {
+    if (message.role !== "assistant") return this.add(message);
+    const turn = { message };
+    turn.answer = this.answerOf(note?.model ?? "", turn);
+    turn.node = turn.answer.node;
+    this.turns.push(turn);
+    this.show(turn.node);
+    turn.answer.restore(message, note ?? {}, last && ((results) => start([this], results)));
+  }
+
+  async talk() {
+    const body = bodyOf(this.select.value, this.messages());
+    const turn = { message: { role: "assistant", content: null } };
+    const answer = (turn.answer = this.answerOf(body.model, turn));
+    turn.node = answer.node;
+    this.turns.push(turn);
     this.show(answer.node);
     this.follow(answer);
     this.abort = new AbortController();
     const since = performance.now();
     let id = null;
+    let whole = false;
     try {
       const response = await ask("/v1/chat/completions", { body, signal: this.abort.signal });
       id = response.headers.get("x-request-id");
-      answer.meta.textContent = "writing";
-      for await (const e of events(response)) answer.add(e.data, since);
-      answer.end(answer.model && answer.model !== body.model ? `by ${answer.model}` : "", performance.now() - since);
+      answer.is("streaming");
+      for await (const e of events(response, Infinity, () => (whole = true))) answer.add(e.data);
+      if (!whole && !answer.finish) throw new ApiError(0, "the answer ended before it was complete");
+      answer.end("done", performance.now() - since, answer.model !== body.model && answer.model);
     } catch (e) {
-      answer.end(e.name === "AbortError" ? "stopped" : "", performance.now() - since);
+      answer.end(e.name === "AbortError" ? "cancelled" : "failed", performance.now() - since);
       if (e.name !== "AbortError") answer.fail(e.message);
     }
     this.abort = null;
-    if (answer.text || answer.calls.length) this.messages.push(answer.message());
-    else this.messages.length -= more.length;
+    turn.message = answer.message();
     answer.showCalls((results) => start([this], results));
     if (id) answer.showTrace(await entryOf(id));
+  }
+
+  kept() {
+    return { model: this.select.value || this.wanted || "", turns: this.turns.map(({ message, answer }) => ({ message: answer?.message() ?? message, note: answer && { model: answer.name, ...answer.note() } })) };
   }
 }
 
@@ -135,23 +200,33 @@ let running = 0;
 function showRunning() {
   $("send").hidden = running > 0;
   $("stop").hidden = running === 0;
+  $("columns").classList.toggle("busy", running > 0);
 }
 
+// More messages for these columns, and their replies.
 async function start(who, more) {
+  if (running) return;
+  try {
+    settings();
+  } catch (e) {
+    return complain(who[0], e);
+  }
+  for (const c of who) for (const m of more) c.add(m);
+  const mine = chat;
+  keep(mine);
   running++;
   showRunning();
-  try {
-    await Promise.all(who.map((c) => c.talk(more)));
-  } catch (e) {
-    for (const c of who) c.messages.length -= more.length;
-    if (!(e instanceof SettingError)) throw e;
-    e.field.closest("details.inner")?.setAttribute("open", "");
-    e.field.focus();
-    who[0].show(el("p", { class: "failure", role: "alert" }, e.message));
-  } finally {
-    running--;
-    showRunning();
-  }
+  await Promise.allSettled(who.map((c) => c.talk()));
+  running--;
+  showRunning();
+  keep(mine);
+}
+
+function complain(column, e) {
+  if (!(e instanceof SettingError)) throw e;
+  e.field.closest("details.inner")?.setAttribute("open", "");
+  e.field.focus();
+  column.show(el("p", { class: "failure", role: "alert" }, e.message));
 }
 
 function stop() {
@@ -163,6 +238,128 @@ function send() {
   if (!text || running) return;
   $("say").value = "";
   start(columns, [{ role: "user", content: text }]);
+}
+
+function retry(column, turn) {
+  if (running) return;
+  column.cut(column.turns.indexOf(turn));
+  start([column], []);
+}
+
+// The message becomes a field; sent, it and all behind it are replaced, in the other column, too.
+function edit(column, turn) {
+  if (running) return;
+  const nth = column.turns.filter((t) => t.message.role === "user").indexOf(turn);
+  const field = el("textarea", { rows: "3", "aria-label": "Edit the message" });
+  const back = () => form.replaceWith(turn.node);
+  const form = el("form", { class: "edit" }, field, el("div", { class: "bar" }, quiet("Cancel", back), el("button", { type: "submit", class: "main" }, "Send")));
+  field.value = turn.message.content;
+  field.addEventListener("keydown", (e) => {
+    if (e.key === "Escape") back();
+    if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
+    e.preventDefault();
+    form.requestSubmit();
+  });
+  form.addEventListener("submit", (e) => {
+    e.preventDefault();
+    const text = field.value.trim();
+    if (!text || running) return;
+    form.remove();
+    for (const c of columns) {
+      const its = c.turns.filter((t) => t.message.role === "user")[nth];
+      if (its) c.cut(c.turns.indexOf(its));
+    }
+    start(columns, [{ role: "user", content: text }]);
+  });
+  turn.node.replaceWith(form);
+  field.focus();
+}
+
+// ---- conversations --------------------------------------------------------------------------------
+
+const OPEN = "shoal-open-chat"; // of this tab
+const TITLE_MAX = 60;
+
+const fresh = () => ({ id: crypto.getRandomValues(new Uint32Array(2)).join("-"), title: "", named: false });
+let chat = fresh();
+
+function remember() {
+  try {
+    sessionStorage.setItem(OPEN, chat.id);
+  } catch {
+    // A reload begins a new one.
+  }
+}
+
+// One that was left, or deleted, while its reply came is not written.
+function keep(which) {
+  if (which !== chat || !columns[0].turns.length) return;
+  const first = columns[0].turns.find((t) => t.message.role === "user")?.message.content ?? "";
+  if (!chat.named) chat.title = first.replace(/\s+/g, " ").slice(0, TITLE_MAX);
+  const stored = saveChat({ ...chat, at: Date.now(), system: $("set-system").value, columns: columns.map((c) => c.kept()) });
+  say($("chats-note"), stored ? "Kept in this browser only." : "Not kept: this browser's storage is full or disabled. Delete conversations to make room.");
+  remember();
+  showChats();
+}
+
+function newChat() {
+  if (running) keep(chat);
+  for (const c of columns) c.clear();
+  chat = fresh();
+  remember();
+  showChats();
+}
+
+function openChat(id) {
+  if (running) keep(chat);
+  const found = loadChat(id);
+  if (!found) return newChat();
+  for (const c of columns) c.clear();
+  chat = { id, title: found.title, named: found.named === true };
+  $("set-system").value = typeof found.system === "string" ? found.system : "";
+  columns.splice(0, columns.length, ...found.columns.map((c, i) => new Column(i, c.model)));
+  showColumns();
+  found.columns.forEach((c, i) => c.turns.forEach((t, k) => columns[i].restore(t, k === c.turns.length - 1)));
+  remember();
+  showChats();
+}
+
+function rename(item, found) {
+  const field = el("input", { "aria-label": "Name of the conversation", maxlength: "200" });
+  let over = false;
+  const end = (save) => {
+    if (over) return;
+    over = true;
+    const title = field.value.trim();
+    if (save && title) {
+      const now = loadChat(found.id);
+      if (now) saveChat({ ...now, title, named: true });
+      if (found.id === chat.id) Object.assign(chat, { title, named: true });
+    }
+    showChats();
+  };
+  field.value = found.title;
+  field.addEventListener("keydown", (e) => (e.key === "Enter" || e.key === "Escape") && end(e.key === "Enter"));
+  field.addEventListener("blur", () => end(true));
+  item.replaceChildren(field);
+  field.select();
+}
+
+function remove(found) {
+  if (!confirm(`Delete the conversation "${found.title}"?`)) return;
+  removeChat(found.id);
+  if (found.id === chat.id) newChat();
+  else showChats();
+}
+
+function showChats() {
+  $("chats").replaceChildren(...listChats().map((found) => {
+    const item = el("li", null);
+    item.append(el("button", { type: "button", class: "chat-title", "aria-current": found.id === chat.id && "true", onclick: () => openChat(found.id) }, found.title || "Untitled"),
+      el("button", { type: "button", class: "quiet", "aria-label": `Rename ${found.title}`, title: "Rename", onclick: () => rename(item, found) }, "✎"),
+      el("button", { type: "button", class: "quiet", "aria-label": `Delete ${found.title}`, title: "Delete", onclick: () => remove(found) }, "×"));
+    return item;
+  }));
 }
 
 // ---- tabs -----------------------------------------------------------------------------------------
@@ -190,18 +387,23 @@ function openTabs() {
 
 // ---- the view -------------------------------------------------------------------------------------
 
+function showColumns() {
+  const two = columns.length > 1;
+  set($("compare"), "aria-pressed", String(two));
+  say($("compare"), two ? "Single model" : "Compare two");
+  $("columns").replaceChildren(...columns.map((c) => c.node));
+}
+
 function setCompare(on) {
-  $("compare").setAttribute("aria-pressed", String(on));
-  say($("compare"), on ? "One again" : "Compare two");
-  if (on === columns.length > 1) return;
   if (on) columns.push(new Column(1));
   else columns.pop().clear();
-  $("columns").replaceChildren(...columns.map((c) => c.node));
+  showColumns();
+  keep(chat);
 }
 
 function offer(title, make) {
   try {
-    offerCopy(title, make(bodyOf(columns[0].select.value, [...columns[0].messages, { role: "user", content: $("say").value.trim() || "Hello" }])));
+    offerCopy(title, make(bodyOf(columns[0].select.value, [...columns[0].messages(), { role: "user", content: $("say").value.trim() || "Hello" }])));
   } catch (e) {
     if (!(e instanceof SettingError)) throw e;
     e.field.focus();
@@ -224,7 +426,12 @@ function wire() {
   $("settings").addEventListener("submit", (e) => e.preventDefault());
   $("stop").addEventListener("click", stop);
   $("compare").addEventListener("click", () => setCompare(columns.length === 1));
-  $("chat-clear").addEventListener("click", () => columns.forEach((c) => c.clear()));
+  $("chat-new").addEventListener("click", () => {
+    newChat();
+    $("say").focus();
+  });
+  onOtherTab(showChats);
+  addEventListener("pagehide", () => running && keep(chat));
   $("copy-curl").addEventListener("click", () => offer("As curl", (body) => asCurl("/v1/chat/completions", body)));
   $("copy-js").addEventListener("click", () => offer("As JavaScript, with OpenAI's client", asJs));
   $("tools-example").addEventListener("click", () => ($("set-tools").value = JSON.stringify(TOOLS, null, 1)));
@@ -249,7 +456,9 @@ function begin() {
   if (!next) return;
   choose(next.kind === "pipeline" ? "pipe" : "chat");
   if (next.kind === "pipeline") return runPipe(next.name, next.text);
-  columns[0].select.value = next.name;
+  newChat();
+  columns[0].wanted = next.name;
+  columns[0].offer(0);
   $("say").value = next.text;
   send();
 }
@@ -257,17 +466,25 @@ function begin() {
 export function openPlay() {
   openTabs();
   wire();
-  if (matchMedia("(max-width: 760px)").matches) document.querySelector("#settings > details").open = false;
+  if (matchMedia("(max-width: 760px)").matches) for (const d of document.querySelectorAll(".side > * > details")) d.open = false;
   columns.push(new Column(0));
-  $("columns").replaceChildren(columns[0].node);
+  showColumns();
+  let last = null;
+  try {
+    last = sessionStorage.getItem(OPEN);
+  } catch {
+    // Then none was open.
+  }
+  if (last) openChat(last);
+  showChats();
   onCatalogue((c) => {
     groups = chatGroups(c);
     offerHome(c);
-    columns.forEach((column, i) => {
-      const empty = column.select.options.length === 0;
-      options(column.select, groups);
-      if (empty && i) column.select.selectedIndex = Math.min(1, column.select.options.length - 1);
-    });
+    columns.forEach((column, i) => column.offer(i));
+  });
+  openMic((text) => {
+    $("say").value = text;
+    send();
   });
   openPipe();
   openTasks();

@@ -1,38 +1,47 @@
-// The last requests: a list with filters, each opens to how it went.
+// The last requests: a table with filters, each row opens to its details.
 
 import { getJson } from "/assets/page/api.js";
 import { catalogue, onCatalogue } from "/assets/page/catalogue.js";
 import { $, clock, el, keyed, ms, options, say } from "/assets/page/dom.js";
 import { onChange, state } from "/assets/page/live.js";
-import { traceView } from "/assets/page/trace.js";
+import { failed, traceView } from "/assets/page/trace.js";
 
 const SHOWN = 150;
-const NAMES = { chat_completions: "chat", completions: "completions", embeddings: "embed", process: "pipeline" };
+const NAMES = { chat_completions: "chat", completions: "completions", embeddings: "embeddings", process: "pipeline" };
 
 let entries = new Map();
 let open = null; // the number of the one that is open
 let asked = -1; // what was the newest when the list was made
 
+// What became of it: 200, 404, cancelled, or the code of a stream that broke off.
+function outcome(r) {
+  if (r.status === 499) return "cancelled";
+  return r.status < 400 && r.code ? r.code.replaceAll("_", " ") : String(r.status);
+}
+
+const COLUMNS = [["time", "Time"], ["endpoint", "Endpoint"], ["model", "Model or pipeline"], ["status", "Status"], ["took", "Latency"], ["first", "First token"], ["prompt", "Prompt tokens"], ["tokens", "Completion tokens"], ["marks", "Notes"]];
+const heads = () => el("div", { class: "request-heads", "aria-hidden": "true" }, COLUMNS.map(([name, title]) => el("span", { class: name }, title)));
+
 function row(number) {
   const r = entries.get(number);
   const at = `trace-${number}`;
-  const bad = r.status >= 400;
+  const cell = (name, ...children) => el("span", { class: name }, children);
+  const number0 = (n) => (n ? String(n) : "");
   const head = el("button", { type: "button", class: "request-head", "aria-expanded": "false", "aria-controls": at },
-    el("time", null, clock(r.at)), el("span", { class: "endpoint" }, NAMES[r.endpoint] ?? r.endpoint.replaceAll("_", " ")), el("span", { class: "model" }, r.model ?? ""),
-    el("span", { class: bad ? "status bad" : "status" }, r.status === 499 ? "left" : String(r.status)), el("span", { class: "took" }, ms(r.ms)),
-    el("span", { class: "tokens" }, r.completion_tokens ? `${r.completion_tokens} tok` : r.prompt_tokens ? `${r.prompt_tokens} read` : ""),
-    el("span", { class: "marks" }, marks(r)));
+    el("time", null, clock(r.at)), cell("endpoint", NAMES[r.endpoint] ?? r.endpoint.replaceAll("_", " ")), cell("model", r.model ?? r.pipeline ?? ""),
+    cell(failed(r) ? "status bad" : "status", outcome(r)), cell("took", ms(r.ms)), cell("first", r.first_token_ms === undefined ? "" : ms(r.first_token_ms)),
+    cell("prompt", number0(r.prompt_tokens)), cell("tokens", number0(r.completion_tokens)), cell("marks", marks(r)));
   const body = el("div", { class: "request-body", id: at, hidden: true });
   head.addEventListener("click", () => toggle(number));
   return Object.assign(el("li", { class: "request" }, head, body), { head, body });
 }
 
 const marks = (r) => [
-  r.cache && r.cache !== "miss" && `cache ${r.cache}`, r.moves && "moved", r.degraded && "stand-in", r.route && "routed", r.background && "background"].filter(Boolean).map((m) => el("span", { class: "mark" }, m));
+  r.cache && r.cache !== "miss" && `cache ${r.cache}`, r.moves && "moved", r.degraded && "fallback", r.route && "routed", r.background && "background"].filter(Boolean).map((m) => el("span", { class: "mark" }, m));
 
 function toggle(number) {
   open = open === number ? null : number;
-  for (const [key, item] of $("requests-list").firstChild.keyed) show(item, key);
+  for (const [key, item] of $("requests-list").lastChild.keyed) show(item, key);
 }
 
 function show(item, number) {
@@ -55,9 +64,10 @@ async function refresh() {
     const said = await getJson(`/v1/requests?${query()}`);
     asked = newest;
     entries = new Map(said.data.map((r) => [r.number, r]));
-    if ($("requests-list").firstChild?.tagName !== "OL") $("requests-list").replaceChildren(el("ol", { class: "requests" }));
-    keyed($("requests-list").firstChild, said.data.map((r) => r.number), row, show);
-    say($("requests-note"), `${said.data.length ? `${said.data.length} of the last ${said.kept}` : "Nothing fits. Ask something in the playground, and it shows up here"}. ${said.prompts ? "The operator keeps the beginning of what is asked." : "What was asked is not kept."}`);
+    if (!$("requests-list").firstChild) $("requests-list").replaceChildren(heads(), el("ol", { class: "requests" }));
+    $("requests-list").hidden = said.data.length === 0;
+    keyed($("requests-list").lastChild, said.data.map((r) => r.number), row, show);
+    say($("requests-note"), `${said.data.length ? `${said.data.length} of the last ${said.kept} requests` : "No matching requests"}. ${said.prompts ? "The operator has the server keep the beginning of each request's text." : "Their texts are not stored."}`);
     seen(said.data);
   } catch (e) {
     asked = newest;
@@ -80,7 +90,7 @@ export function openRequests() {
     clearTimeout(due);
     due = setTimeout(refresh, 200);
   });
-  onCatalogue(() => options($("f-model"), [["", [{ value: "", text: "any" }, ...catalogue.models.map((m) => ({ value: m.id }))]]]));
+  onCatalogue(() => options($("f-model"), [["", [{ value: "", text: "any" }, ...[...catalogue.models, ...catalogue.pipelines.filter((p) => !catalogue.models.some((m) => m.id === p.id))].map((m) => ({ value: m.id }))]]]));
   let last = 0;
   onChange((s) => {
     if ($("view-requests").hidden || !$("f-live").checked || s.gateway.requests === asked || Date.now() - last < 700) return;

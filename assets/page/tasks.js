@@ -1,4 +1,4 @@
-// What encoders do: labels, spans, vectors, order.
+// What encoders compute: labels, spans, vectors, rankings.
 
 import { ask } from "/assets/page/api.js";
 import { catalogue, onCatalogue } from "/assets/page/catalogue.js";
@@ -28,7 +28,7 @@ function showVectors(reply, body) {
   const [first, ...others] = reply.data.map((d) => d.embedding);
   const near = others.map((v, i) => [body.input[i + 1], similarity(first, v)]).sort((a, b) => b[1] - a[1]);
   const numbers = first.slice(0, 8).map((v) => v.toFixed(3)).join(", ");
-  return el("div", null, el("p", null, `${first.length} numbers: `, el("code", null, `[${numbers}, …]`)), near.length ? ranked(near) : "");
+  return el("div", null, el("p", null, `${first.length} dimensions: `, el("code", null, `[${numbers}, …]`)), near.length ? ranked(near) : "");
 }
 
 function showSpans(reply, body) {
@@ -40,7 +40,7 @@ function showSpans(reply, body) {
     out.push(chars.slice(at, s.start).join(""), el("mark", null, chars.slice(s.start, s.end).join(""), el("small", null, s.label)));
     at = s.end;
   }
-  return el("p", { class: "spans" }, out, chars.slice(at).join(""), spans.length ? "" : el("span", { class: "note" }, " (nothing found)"));
+  return el("p", { class: "spans" }, out, chars.slice(at).join(""), spans.length ? "" : el("span", { class: "note" }, " (no spans found)"));
 }
 
 function showLabels(reply) {
@@ -50,9 +50,9 @@ function showLabels(reply) {
 
 const TASKS = {
   classify: { name: "Classify", path: "/v1/classify", fits: ["classify"], body: (t) => ({ input: t, top_k: 8 }), show: showLabels },
-  tag: { name: "Tag words", path: "/v1/tag", fits: ["tag"], body: (t) => ({ input: t }), show: showSpans },
-  embed: { name: "Embed", path: "/v1/embeddings", fits: ["embed"], more: "Compare with (one a line)", example: "switch off the lamp\nplay some jazz", body: (t, more) => ({ input: [t, ...lines(more)] }), show: showVectors },
-  rerank: { name: "Rank documents", path: "/v1/rerank", fits: ["rerank"], more: "Documents (one a line)", example: "The kitchen light is off.\nThe door is locked.", body: (t, more) => ({ query: t, documents: lines(more) }), show: (reply, body) => ranked(reply.results.map((r) => [body.documents[r.index], r.relevance_score])) },
+  tag: { name: "Tag", path: "/v1/tag", fits: ["tag"], body: (t) => ({ input: t }), show: showSpans },
+  embed: { name: "Embed", path: "/v1/embeddings", fits: ["embed"], more: "Compare with (one per line)", example: "switch off the lamp\nplay some jazz", body: (t, more) => ({ input: [t, ...lines(more)] }), show: showVectors },
+  rerank: { name: "Rerank", path: "/v1/rerank", fits: ["rerank"], more: "Documents (one per line)", example: "The kitchen light is off.\nThe door is locked.", body: (t, more) => ({ query: t, documents: lines(more) }), show: (reply, body) => ranked(reply.results.map((r) => [body.documents[r.index], r.relevance_score])) },
 };
 
 const chosen = () => TASKS[$("task-what").value] ?? TASKS.classify;

@@ -1,4 +1,4 @@
-// How one request went: where its time was spent, who answered, why.
+// One request: where its time was spent, which replica answered, why.
 
 import { getJson } from "/assets/page/api.js";
 import { bar, legend } from "/assets/page/chart.js";
@@ -20,24 +20,30 @@ export const timeBar = (r, total = r.ms) => bar(partsOf(r), 0, total);
 
 function moved(r) {
   if (!r.moves) return undefined;
-  return `${r.moves === 1 ? "once" : `${r.moves} times`} (${r.move_cause}); nothing came for ${ms(r.move_gap_ms)}`;
+  return `${r.moves === 1 ? "once" : `${r.moves} times`} to another replica (${r.move_cause}); paused for ${ms(r.move_gap_ms)}`;
 }
 
-const speed = (r) => (r.completion_tokens > 1 && r.decode_ms > 0 ? `, ${Math.round(((r.completion_tokens - 1) / r.decode_ms) * 1000)} a second` : "");
+// A stream that breaks off does so behind its 200; a client that left is no failure of the server, but no success either.
+export const failed = (r) => r.status >= 400 || r.code !== undefined;
+
+// Tokens per second of the decode; undefined where it is not known.
+export const speedOf = (r) => (r.completion_tokens > 1 && r.decode_ms > 0 ? Math.round(((r.completion_tokens - 1) / r.decode_ms) * 1000) : undefined);
 
 function factsOf(r) {
   return [
     ["Answered by", [r.replica, r.version && `version ${r.version}`, r.quantisation, r.adapter && `adapter ${r.adapter}`].filter(Boolean).join(", ")],
-    ["First token", r.first_token_ms === undefined ? undefined : `after ${ms(r.first_token_ms)}`],
-    ["Tokens", r.prompt_tokens || r.completion_tokens ? `${r.prompt_tokens} read, ${r.completion_tokens} written${speed(r)}` : undefined],
-    ["Why", r.route],
-    ["Several models", r.ensemble],
-    ["Stands in for", r.degraded],
+    ["Pipeline", r.pipeline],
+    ["First token", r.first_token_ms === undefined ? undefined : ms(r.first_token_ms)],
+    ["Prompt tokens", r.prompt_tokens || undefined],
+    ["Completion tokens", r.completion_tokens ? `${r.completion_tokens}${speedOf(r) ? `, ${speedOf(r)} tokens/s` : ""}` : undefined],
+    ["Route", r.route],
+    ["Ensemble", r.ensemble],
+    ["Fallback for", r.degraded],
     ["Moved", moved(r)],
     ["Cache", [r.cache, r.cache_near].filter(Boolean).join(", ")],
-    ["Failed with", r.code],
+    ["Error code", r.code],
     ["Request id", r.id],
-    ["Asked", r.asked],
+    ["Request", r.asked],
   ].filter(([, value]) => value);
 }
 

@@ -18,7 +18,7 @@ npm_clients page*.mjs
 "$chromium" --headless --no-sandbox --disable-gpu --dump-dom about:blank >"$work/chromium.log" 2>&1 ||
     skip "Chromium does not run here: $(tail -1 "$work/chromium.log")"
 [ -z "${SHOAL_SHOTS:-}" ] || mkdir -p "$SHOAL_SHOTS"
-export SHOAL_URL=$url SHOAL_CHROMIUM=$chromium
+export SHOAL_URL=$url SHOAL_CHROMIUM=$chromium SHOAL_SPEECH=$PWD/tests/data/speech/wav/08-lights-on.wav
 (cd "$modules" && timeout 300 node --test --test-reporter=tap page.mjs) >"$work/node.log" 2>&1
 rc=$?
 if [ $rc -ne 0 ]; then

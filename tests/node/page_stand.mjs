@@ -7,7 +7,7 @@
 import http from "node:http";
 
 export async function openStand(real) {
-  const stand = { key: null, refuse: {}, models: [], status: { gateway: { status: "ready", requests: 0, moves: 0, degraded: 0, away: [] }, nodes: [], replicas: [] }, listeners: new Set(), chat: null, asked: [] };
+  const stand = { key: null, refuse: {}, models: [], requests: [], status: { gateway: { status: "ready", requests: 0, moves: 0, degraded: 0, away: [] }, nodes: [], replicas: [] }, listeners: new Set(), chat: null, asked: [] };
 
   const json = (res, status, value) => {
     res.writeHead(status, { "content-type": "application/json" });
@@ -33,7 +33,7 @@ export async function openStand(real) {
   const routes = {
     "/v1/models": (req, res) => json(res, 200, { object: "list", data: stand.models }),
     "/v1/pipelines": (req, res) => json(res, 200, { object: "list", data: [] }),
-    "/v1/requests": (req, res) => json(res, 200, { object: "list", last: 0, kept: 512, prompts: false, data: [] }),
+    "/v1/requests": (req, res) => json(res, 200, { object: "list", last: stand.requests.length, kept: 512, prompts: false, data: stand.requests }),
     "/v1/events": (req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(event(stand.status));
