@@ -309,9 +309,14 @@ static void quantize_falls_back_for_odd_widths(void **state)
                        want[] = {DT_Q5_0, DT_Q5_1, DT_Q8_0, DT_IQ4_NL, DT_S8_64, DT_S4_64};
     for (size_t i = 0; i < 6; i++) {
         quantize_report r = quantise(DATA "hf/llama-gqa", &(quantize_options){.type = ask[i]});
-        assert_int_equal(r.n_fallbacks, 1);
-        assert_true(r.fallbacks[0].wanted == ask[i] && r.fallbacks[0].got == want[i]);
-        assert_int_equal(r.fallbacks[0].n_tensors, 23);
+        size_t n = 0, n_wanted = 0; /* ffn_down's rows are no whole groups of 64 either */
+        for (size_t k = 0; k < r.n_fallbacks; k++) {
+            assert_int_equal(r.fallbacks[k].wanted, ask[i]);
+            n += r.fallbacks[k].n_tensors;
+            n_wanted += r.fallbacks[k].got == want[i];
+        }
+        assert_int_equal(n, 23);
+        assert_int_equal(n_wanted, 1);
         model *m = open_out();
         const tensor *t = model_tensor(m, "blk.0.attn_q.weight");
         assert_true(t->dims[0] % 256 != 0 && t->dims[0] % 32 == 0);
