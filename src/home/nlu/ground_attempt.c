@@ -69,6 +69,33 @@ static bool is_that_name(const grounder *g, size_t device, const entity_mention 
     return false;
 }
 
+static bool same_name(const word_list *a, const word_list *b)
+{
+    if (a->n != b->n) return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->at[i], b->at[i]) != 0) return false;
+    return true;
+}
+
+/* Does `other` have the name of `m->n` words that was said of the device? */
+static bool has_its_name(const grounder *g, size_t other, size_t device, const entity_mention *m)
+{
+    const device_words *w = &g->d.words[device], *o = &g->d.words[other];
+    for (size_t k = 0; k <= w->n_names; k++)
+        for (size_t j = 0; w->names[k].n == m->n && j <= o->n_names; j++)
+            if (same_name(&w->names[k], &o->names[j])) return true;
+    return false;
+}
+
+/* The device whose whole name was said, or all that share it and can do it. */
+static void take_name(const grounder *g, attempt *t, size_t device, const entity_mention *m)
+{
+    t->targets = (device_set){{0}};
+    for (size_t i = 0; i < g->d.n; i++)
+        if (i == device || (attempt_serves(g, t->action, i) && has_its_name(g, i, device, m)))
+            device_set_add(&t->targets, i);
+}
+
 static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
 {
     bool group, unused;
@@ -80,10 +107,8 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
         t->targets = devices_find(&g->d, m, t->action->kinds, &group);
     }
     if (r->n_whole == 1 && is_that_name(g, r->device, m) && !group && !devices_has_unknown(&g->d, m) &&
-        device_set_count(&t->targets) != 1) {
-        t->targets = (device_set){{0}};
-        device_set_add(&t->targets, r->device);
-    }
+        device_set_count(&t->targets) != 1)
+        take_name(g, t, r->device, m);
     for (size_t i = 0; i < r->n_except; i++) {
         device_set gone = devices_find(&g->d, &r->except[i], UINT64_MAX, &unused);
         if (device_set_count(&gone) == 0) return NOT_CLEAR;

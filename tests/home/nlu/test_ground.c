@@ -77,6 +77,32 @@ static void every_verdict_is_come_to(void **state)
     close_bench(&t);
 }
 
+/* Two devices with one name: which is meant is asked, unless a room or what can be done tells it. */
+static void a_shared_name_is_asked_about(void **state)
+{
+    static const device TWINS[] = {
+        {.id = "light.a", .name = "Ceiling", .area = "Kitchen", .state = "off"},
+        {.id = "light.b", .name = "Ceiling", .area = "Bedroom", .state = "off"},
+        {.id = "light.c", .name = "Door", .state = "off"},
+        {.id = "lock.c", .name = "Door", .state = "locked"},
+    };
+    static const struct {
+        const char *text, *target; /* NULL: it is asked */
+    } rows[] = {{"turn on the ceiling", NULL},
+                {"turn on the kitchen ceiling", "light.a"},
+                {"turn on the ceiling in the bedroom", "light.b"},
+                {"lock the door", "lock.c"}};
+    bench t;
+    open_bench(&t);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        grounding g = ask_home(&t, TWINS, COUNT_OF(TWINS), rows[i].text);
+        bool right = rows[i].target ? acts(&g) && strstr(g.options[0].calls[0].arguments, rows[i].target)
+                                    : g.verdict == GROUND_ASK;
+        if (!right) fail_msg("'%s': %s (%s)", rows[i].text, ground_verdict_name(g.verdict), g.text);
+    }
+    close_bench(&t);
+}
+
 /* One more word that nothing explains, anywhere, holds a request back. */
 static void a_word_that_nothing_explains_holds_the_request_back(void **state)
 {
@@ -341,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_verdict_is_come_to),
+        cmocka_unit_test(a_shared_name_is_asked_about),
         cmocka_unit_test(a_word_that_nothing_explains_holds_the_request_back),
         cmocka_unit_test(of_two_requests_only_the_one_that_is_understood_is_done),
         cmocka_unit_test(guards_hold_whatever_is_asked),
