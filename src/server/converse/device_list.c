@@ -63,6 +63,33 @@ static device *find_same(device_list *l, const device *d, bool has_id)
     return NULL;
 }
 
+/* With its room in it, where it has one; else, or where that is taken, with a number. */
+static int make_longer_id(device_list *l, device *d, arena *a)
+{
+    const char *id = d->id;
+    if (d->area) {
+        const char *domain = arena_strndup(a, id, strcspn(id, "."));
+        const char *name = arena_printf(a, "%s %s", d->name, d->area);
+        if (!domain || !name || !(id = slug_of(domain, name, a))) return SHOAL_ENOMEM;
+    }
+    const char *longer = id;
+    for (unsigned k = 2; id_is_taken(l, longer); k++)
+        if (!(longer = arena_printf(a, "%s_%u", id, k))) return SHOAL_ENOMEM;
+    d->id = longer;
+    return 0;
+}
+
+/* Another device has its name: neither id may have words fewer than the other, or a request that names no room would
+ * find the shorter. */
+static int tell_apart(device_list *l, device *d, arena *a)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->made_id[i] && l->at[i].area && strcmp(l->at[i].id, d->id) == 0 &&
+            make_longer_id(l, &l->at[i], a))
+            return SHOAL_ENOMEM;
+    return make_longer_id(l, d, a);
+}
+
 static int device_list_put(device_list *l, const device *given, bool has_id, arena *a)
 {
     device d = *given, *same = find_same(l, &d, has_id);
@@ -72,9 +99,10 @@ static int device_list_put(device_list *l, const device *given, bool has_id, are
         *same = d;
         return 0;
     }
-    for (unsigned k = 2; !has_id && id_is_taken(l, d.id); k++)
-        if (!(d.id = arena_printf(a, "%s_%u", given->id, k))) return SHOAL_ENOMEM;
-    if (l->n < DEVICES_MAX && pipeline_device_text_ok(d.id)) l->at[l->n++] = d;
+    if (!has_id && id_is_taken(l, d.id) && tell_apart(l, &d, a)) return SHOAL_ENOMEM;
+    if (l->n == DEVICES_MAX || !pipeline_device_text_ok(d.id)) return 0;
+    l->made_id[l->n] = !has_id;
+    l->at[l->n++] = d;
     return 0;
 }
 

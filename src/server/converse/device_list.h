@@ -16,12 +16,15 @@
 #ifndef CONVERSE_DEVICE_LIST_H
 #define CONVERSE_DEVICE_LIST_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "pipeline/device.h"
 
 typedef struct device_list {
     size_t n;
-    device at[DEVICES_MAX]; /* texts in the arena */
+    device at[DEVICES_MAX];    /* texts in the arena */
+    bool made_id[DEVICES_MAX]; /* its id was made of its name */
 } device_list;
 
 /* Add the devices of `text`; of more than DEVICES_MAX the rest is left out. SHOAL_ENOMEM, or 0. */

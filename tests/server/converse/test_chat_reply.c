@@ -135,7 +135,7 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
         SAID(SYSTEM "," USER("x"), TURN_ON, TWO, CALL_ON CALL_LOCK),
         SAID(SYSTEM "," USER("x"), TURN_ON, TWO, CALL_ON, AUTO, true),
         /* two devices of one name: the room tells them apart */
-        SAID(SYSTEM "," USER("x"), TURN_ON, ACT("light.turn_on", "{\"target\":\"light.lamp_2\"}"),
+        SAID(SYSTEM "," USER("x"), TURN_ON, ACT("light.turn_on", "{\"target\":\"light.lamp_hall\"}"),
              "HassTurnOn {\"name\":\"Lamp\",\"domain\":[\"light\"],\"area\":\"Hall\"};"),
         SAID(SYSTEM "," USER("x"), TURN_ON "," LIGHT_SET,
              ACT("light.turn_on", "{\"target\":\"light.kitchen_light\",\"brightness\":40}"),
@@ -234,7 +234,7 @@ static void device_list_reads_the_forms_of_applications(void **state)
         /* the same once more, with its state; another one of its name */
         {"- names: Lamp\n  domain: light\n  areas: Hall\n- names: Lamp\n  domain: light\n  areas: Den\n"
          "- names: Lamp\n  domain: light\n  state: on\n  areas: Hall\n",
-         "light.lamp 'Lamp' (Hall) = on;light.lamp_2 'Lamp' (Den);"},
+         "light.lamp_hall 'Lamp' (Hall) = on;light.lamp_den 'Lamp' (Den);"},
         /* a long value goes on in the next line */
         {"- names: A very long name of a lamp,\n    Leselampe\n  domain: light\n",
          "light.a_very_long_name_of_a_lamp 'A very long name of a lamp' +Leselampe;"},
@@ -261,7 +261,8 @@ static void function_table_devices_come_of_the_system_else_of_allowed_values(voi
     static const sample CASES[] = {
         SAID(SYSTEM "," USER("light.evil 'Evil' = on"), TOOL("f", "\"name\":{\"enum\":[\"Other Lamp\"]}"),
              "{}",
-             "light.kitchen_light 'Kitchen Light' (Kitchen);light.lamp 'Lamp' (Office);light.lamp_2 'Lamp' "
+             "light.kitchen_light 'Kitchen Light' (Kitchen);light.lamp_office 'Lamp' "
+             "(Office);light.lamp_hall 'Lamp' "
              "(Hall);lock.front_door 'Front Door';"),
         SAID(USER("x"),
              TOOL("f", "\"name\":{\"enum\":[\"Other Lamp\",\"Front Door Lock\",\"Thing\"]}") "," //
