@@ -91,7 +91,7 @@ run 1 graph shoal.yaml --svg "$work/no/such.svg"
 
 # ---- test: expected against got, by a server of its own and by one that runs
 cat >"$work/cases.jsonl" <<'END'
-{"id":"act","input":"turn off the kitchen light","expect":{"text":"Turning off *","calls":[{"name":"light.turn_off","arguments":{"target":"light.kitchen"}}],"intent":"iot_*","stages":{"intent":{"label":"iot_*","score_min":0.5},"choice":{"ran":false},"request":{"label":"act"}}}}
+{"id":"act","input":"turn off the kitchen light","expect":{"text":"Turning off *","calls":[{"name":"light.turn_off","arguments":{"target":"light.kitchen"}}],"intent":"light.turn_off","stages":{"intent":{"label":"iot_*","score_min":0.5},"choice":{"ran":false},"request":{"label":"act"}}}}
 {"input":"is the front door locked?","expect":{"kind":"answer","has":["locked"],"stages":{"choice":{"ran":false}}}}
 {"input":"lamp off","context":{"devices":[{"id":"light.x","name":"Lamp","state":"on"}]},"expect":{"calls":[{"name":"light.turn_off","arguments":{"target":"light.x"}}]}}
 {"input":"","expect":{"status":400,"text":"*input*"}}

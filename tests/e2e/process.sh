@@ -90,7 +90,7 @@ grep -q '^> turn off the kitchen light' "$out" && grep -q '"target":"light.kitch
 printf 'turn off the kitchen light\nlock the front door' | "$SHOAL_BIN" process --server "$url" --json >"$out" 2>"$err"
 [ "$(grep -c '^{.*"object":"shoal.process".*}$' "$out")" -eq 2 ] || fail "not two lines of JSON: $(cat "$out")"
 printf 'and the lamp\nyes\nyes\n' | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err" # lines are a conversation
-[ "$(grep -c 'call .*light.turn_on' "$out")" -eq 1 ] && grep -q 'asked nothing that is still open' "$out" ||
+[ "$(grep -c 'call .*light.turn_off' "$out")" -eq 1 ] && grep -q 'asked nothing that is still open' "$out" ||
     fail "a yes, and one too many: $(cat "$out")"
 { head -c 20000 /dev/zero | tr '\0' a; printf '\nlock the front door\n'; } | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err"
 [ $? -eq 1 ] && grep -q 'takes at most 16384' "$err" && grep -q 'lock.lock' "$out" || fail "a line too long: $(cat "$err")"

@@ -1,4 +1,4 @@
-/* follow.h: a yes or a no to the question that a proposal became ("Do you mean: Turning on Bedroom Lamp.").
+/* follow.h: a yes or a no to the question that a proposal became ("Do you mean: Turning off Bedroom Lamp.").
  *
  * A yes carries out the option that was asked about and no other one: the request is read again, and the
  * option must be among its proposals as it was. So a yes to something else than such a question does nothing.
@@ -7,7 +7,7 @@
  *     rc = follow_read(&answer, lex, "yes please", arena);
  *     ... ground(&g, lex, devices, n, "and the lamp", arena, err) ...
  *     const device_option *o;
- *     rc = follow_asked(&o, &g, lex, "I am not sure ... Do you mean: Turning on Bedroom Lamp.", arena);
+ *     rc = follow_asked(&o, &g, lex, "I am not sure ... Do you mean: Turning off Bedroom Lamp.", arena);
  *     if (o && answer == FOLLOW_YES) rc = follow_apply(&g, lex, true, &digest_of_o);
  *
  * Pure; memory is the caller's arena. */

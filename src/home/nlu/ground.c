@@ -47,7 +47,7 @@ static bool is_talk(grounder *g, const units *u, size_t at)
 {
     for (size_t i = 0; i < g->lex->n_talk; i++) {
         if (!ground_is_whole(g, u, at, &g->lex->talk[i].cues)) continue;
-        g->talk = g->lex->talk[i].say;
+        g->talk = &g->lex->talk[i];
         return true;
     }
     return false;
@@ -148,15 +148,21 @@ static void ground_read_sentences(grounder *g)
 
 /* ---- the judgement ---------------------------------------------------------------------------------- */
 
-static const char *example(grounder *g)
+/* Of the first device of these kinds that has one, "" without. */
+static const char *example_of(grounder *g, uint64_t kinds)
 {
     for (size_t i = 0; i < g->d.n; i++) {
         size_t kind = g->d.words[i].kind;
-        if (kind == SIZE_MAX || !g->lex->kinds[kind].example) continue;
+        if (kind == SIZE_MAX || !(kinds >> kind & 1) || !g->lex->kinds[kind].example) continue;
         reply_field f[] = {{"name", g->d.at[i].name}};
         return grounder_fill(g, g->lex->kinds[kind].example, f, 1);
     }
     return "";
+}
+
+static const char *example(grounder *g)
+{
+    return example_of(g, UINT64_MAX);
 }
 
 static const char *fallback(grounder *g)
@@ -180,8 +186,9 @@ static const char *about_named(grounder *g, const char *one, const char *none)
     reply_field f[] = {{"names", grounder_names(g, &g->named, false)},
                        {"can", attempt_abilities(g, first)},
                        {"what", g->strange ? g->strange : ""},
-                       {"example", example(g)}};
-    return grounder_fill(g, one, f, 4);
+                       {"example", example(g)},
+                       {"it_is", grounder_it_is(g, &g->named)}};
+    return grounder_fill(g, one, f, 5);
 }
 
 static bool may_propose(const grounder *g)
@@ -278,7 +285,7 @@ static void spare_forbidden(grounder *g)
 static void ground_judge(grounder *g, grounding *out)
 {
     const lexicon *l = g->lex;
-    if (g->d.n == 0 && !(g->talk && !strstr(g->talk, "{example}"))) { /* nothing can be done or shown */
+    if (g->d.n == 0 && !(g->talk && !strstr(g->talk->say, "{example}"))) { /* nothing can be done or shown */
         out->verdict = GROUND_NOTHING;
         out->question = g->question;
         out->text = l->reply.no_devices;
@@ -314,8 +321,9 @@ static void ground_judge(grounder *g, grounding *out)
         out->text = g->answer;
     } else if (g->talk) {
         out->verdict = GROUND_TALK;
-        reply_field f[] = {{"example", example(g)}};
-        out->text = grounder_fill(g, g->talk, f, 1);
+        const char *own = example_of(g, g->talk->kinds);
+        reply_field f[] = {{"example", *own ? own : example(g)}};
+        out->text = grounder_fill(g, g->talk->say, f, 1);
     } else {
         out->verdict = GROUND_NOTHING;
         out->text = fallback(g);

@@ -185,7 +185,7 @@ static outcome assign_values(const grounder *g, attempt *t, const units *u, cons
     if (n_used == r->n_values) return DO_IT;
     for (size_t i = 0; i < r->n_values; i++)
         if (!used[i] && u->at[r->values[i].at].kind == UNIT_DURATION) return FOR_A_TIME;
-    return CANNOT;
+    return NOT_SO;
 }
 
 /* Of what was said, the words that name some device. */
@@ -252,6 +252,13 @@ static void tell_bounds(grounder *g, const attempt *t, const char *reply)
     grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, reply, f, sizeof f / sizeof *f));
 }
 
+/* "open Garage Door", "set the brightness of Garage Door" */
+static const char *deed_of(grounder *g, const attempt *t)
+{
+    reply_field f[] = {{"verb", t->action->verb}, {"name", attempt_target_names(g, t, true)}};
+    return grounder_fill(g, t->action->deed ? t->action->deed : "{verb} {name}", f, 2);
+}
+
 static void tell_cannot(grounder *g, const attempt *t)
 {
     if (!t->action->verb) { /* an action that only explains does not fit: no verb to speak of */
@@ -260,9 +267,14 @@ static void tell_cannot(grounder *g, const attempt *t)
     }
     size_t first = device_set_first(&t->targets);
     const char *can = first == SIZE_MAX ? "" : attempt_abilities(g, first);
-    reply_field f[] = {{"verb", t->action->verb}, {"name", attempt_target_names(g, t, true)}, {"can", can}};
-    grounder_add_problem(g, GROUND_CANNOT,
-                         grounder_fill(g, *can ? g->lex->reply.cannot : g->lex->reply.no_action, f, 3));
+    reply_field f[] = {{"verb", t->action->verb},
+                       {"name", attempt_target_names(g, t, true)},
+                       {"can", can},
+                       {"do", deed_of(g, t)}};
+    const char *reply = !*can              ? g->lex->reply.no_action
+                        : t->how == NOT_SO ? g->lex->reply.not_so
+                                           : g->lex->reply.cannot;
+    grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, reply, f, 4));
 }
 
 void attempt_tell(grounder *g, const attempt *t)
@@ -284,7 +296,8 @@ void attempt_tell(grounder *g, const attempt *t)
     case ASK_VALUE:
         grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.need_value, value, 2));
         break;
-    case CANNOT: tell_cannot(g, t); break;
+    case CANNOT:
+    case NOT_SO: tell_cannot(g, t); break;
     case FOR_A_TIME: g->later = true; break;
     case NO_TARGET:
         grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.what_is_it, what, 2));

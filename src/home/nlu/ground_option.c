@@ -46,7 +46,8 @@ static const char *value_said(grounder *g, const attempt *t, const units *u, siz
     return grounder_slice(g, x->begin, x->end);
 }
 
-static device_call make_call(grounder *g, const attempt *t, const units *u, size_t device)
+/* item: in place of a text; NULL: all of it. */
+static device_call make_call(grounder *g, const attempt *t, const units *u, size_t device, const char *item)
 {
     buf b = {0};
     const char *id = g->d.at[device].id;
@@ -55,6 +56,7 @@ static device_call make_call(grounder *g, const attempt *t, const units *u, size
     for (size_t k = 0; k < t->action->n_takes; k++) {
         bool number;
         const char *v = value_text(g, t, u, k, device, &number);
+        if (item && t->action->takes[k]->kind == VALUE_TEXT) v = item;
         buf_printf(&b, ", \"%s\": ", t->action->takes[k]->name);
         if (number)
             buf_puts(&b, v);
@@ -82,8 +84,10 @@ static const char *say_attempt(grounder *g, const attempt *t, const units *u)
 
 static size_t add_calls(grounder *g, device_call *out, size_t n, const attempt *t, const units *u)
 {
+    size_t times = t->n_items ? t->n_items : 1;
     for (size_t i = 0; i < g->d.n; i++)
-        if (device_set_has(&t->targets, i) && n < GROUND_CALLS_MAX) out[n++] = make_call(g, t, u, i);
+        for (size_t k = 0; k < times && device_set_has(&t->targets, i) && n < GROUND_CALLS_MAX; k++)
+            out[n++] = make_call(g, t, u, i, t->n_items ? t->items[k] : NULL);
     return n;
 }
 
@@ -166,6 +170,7 @@ void option_give_guesses(grounder *g, grounding *out)
     for (size_t i = 0; i < g->lex->n_actions && out->n_options < GROUND_OPTIONS_MAX && !g->nomem; i++) {
         t.action = &g->lex->actions[i];
         if (!t.action->service || t.action->n_takes || !attempt_serves(g, t.action, device)) continue;
+        if (t.action->makes && ask_is_in_state(g, device, t.action->makes)) continue; /* it is so already */
         device_option *o = &out->options[out->n_options++];
         const char *say = say_attempt(g, &t, NULL);
         o->calls = arena_alloc(g->a, sizeof *o->calls);

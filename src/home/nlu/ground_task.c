@@ -136,6 +136,8 @@ void task_carry_out(grounder *g, const clause *c, const units *u, const clause_r
     if (t.n_ways && ask_device(g, &t)) return;
     if (t.n_ways)
         task_add(g, &t);
+    else if (failed.how == NOT_HERE && c->bare.later && !has_kind_word(g, own))
+        g->later = true; /* "water the garden for 10 minutes": no timer of that name is looked for */
     else if (failed.action)
         attempt_tell(g, &failed);
     else

@@ -45,6 +45,27 @@ static bool has_content(const grounder *g, const units *u, size_t from, size_t t
     return false;
 }
 
+/* "milk, eggs and bread" are three. More than fit, or one without a word, stay together. */
+static void split_items(grounder *g, attempt *way, const units *u, size_t from, size_t to)
+{
+    size_t begin = from;
+    way->n_items = 0;
+    for (size_t i = from; i <= to; i++) {
+        bool sign = i < to && u->at[i].kind == UNIT_SIGN && strcmp(u->at[i].s, ",") == 0;
+        bool and = i < to && u->at[i].kind == UNIT_WORD && strcmp(u->at[i].s, g->lex->reply.and) == 0;
+        if (i < to && !sign && !and) continue;
+        bool after_comma = and&&i == begin && begin > from; /* ", and" */
+        if (!after_comma && (i == begin || way->n_items == ITEMS_MAX || !has_content(g, u, begin, i))) {
+            way->n_items = 0;
+            return;
+        }
+        if (!after_comma)
+            way->items[way->n_items++] = grounder_slice(g, u->at[begin].begin, u->at[i - 1].end);
+        begin = i + 1;
+    }
+    if (way->n_items == 1) way->n_items = 0;
+}
+
 static bool add_task_with(grounder *g, const units *u, const action_def *x, size_t text_from, size_t text_to,
                           const clause_rest *r, bool forbidden)
 {
@@ -57,6 +78,7 @@ static bool add_task_with(grounder *g, const units *u, const action_def *x, size
     if (!has_content(g, u, text_from, text_to)) g->unclear = true; /* "add it to the list" */
     size_t begin = u->at[text_from].begin, end = u->at[text_to - 1].end;
     way.text = grounder_slice(g, begin, end);
+    if (x->takes[0]->list) split_items(g, &way, u, text_from, text_to);
     if (forbidden) {
         g->forbidden = true;
         grounder_name_all(g, &way.targets);

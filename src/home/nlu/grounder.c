@@ -37,6 +37,27 @@ const char *grounder_names(grounder *g, const device_set *s, bool any)
     return t ? t : "";
 }
 
+/* Several, or one that is called by a plural: "Dining Room Blinds". */
+static bool is_plural(const grounder *g, const device_set *s)
+{
+    size_t n = device_set_count(s), i = device_set_first(s);
+    if (n != 1) return n > 1;
+    const device_words *w = &g->d.words[i];
+    const word_list *name = w->n_names ? &w->names[0] : NULL;
+    bool plural = false;
+    return name && name->n && devices_is_kind_word(g->lex, name->at[name->n - 1], &plural) && plural;
+}
+
+const char *grounder_is(const grounder *g, const device_set *s)
+{
+    return is_plural(g, s) ? g->lex->reply.are : g->lex->reply.is;
+}
+
+const char *grounder_it_is(const grounder *g, const device_set *s)
+{
+    return is_plural(g, s) ? g->lex->reply.they_are : g->lex->reply.it_is;
+}
+
 void grounder_add_problem(grounder *g, ground_verdict v, const char *text)
 {
     for (size_t i = 0; i < g->n_problems; i++)

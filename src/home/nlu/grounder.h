@@ -20,6 +20,7 @@
 
 #define TASKS_MAX    32
 #define PROBLEMS_MAX 8
+#define ITEMS_MAX    8
 
 /* How an attempt to carry out a cue ends; of several failures the first in this order is told. */
 typedef enum outcome {
@@ -30,6 +31,7 @@ typedef enum outcome {
     DIFFERENCE,
     ASK_VALUE,
     CANNOT,
+    NOT_SO, /* it can, but not with all that was said */
     FOR_A_TIME,
     NO_TARGET,
     NOT_HERE,
@@ -43,9 +45,11 @@ typedef struct attempt {
     device_set targets;
     const clause_value *given[4]; /* for action->takes */
     const char *text;             /* a TEXT value */
-    const value_def *odd;         /* OUT_OF_RANGE, WRONG_UNIT, DIFFERENCE, ASK_VALUE */
-    size_t odd_device;            /* OUT_OF_RANGE: whose bounds they are */
-    const unit *odd_unit;         /* WRONG_UNIT */
+    size_t n_items;               /* what of it is to be called one by one; 0: all of it at once */
+    const char *items[ITEMS_MAX];
+    const value_def *odd; /* OUT_OF_RANGE, WRONG_UNIT, DIFFERENCE, ASK_VALUE */
+    size_t odd_device;    /* OUT_OF_RANGE: whose bounds they are */
+    const unit *odd_unit; /* WRONG_UNIT */
 } attempt;
 
 typedef struct task {
@@ -73,7 +77,8 @@ typedef struct grounder {
     bool chatter;                   /* something was said that is no request and names nothing */
     bool forbidden_unsure;          /* something was forbidden, and it is not clear what */
     size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
-    const char *answer, *talk, *strange;
+    const char *answer, *strange;
+    const talk_def *talk;
     bool nomem;
 } grounder;
 
@@ -83,6 +88,9 @@ void grounder_name_all(grounder *g, const device_set *s);
 const char *grounder_slice(grounder *g, size_t begin, size_t end);
 const char *grounder_fill(grounder *g, const char *template, const reply_field *f, size_t n);
 const char *grounder_names(grounder *g, const device_set *s, bool any);
+/* "is" or "are", "it is" or "they are"; "" where the lexicon has none. */
+const char *grounder_is(const grounder *g, const device_set *s);
+const char *grounder_it_is(const grounder *g, const device_set *s);
 void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
 
 /* ---- ground_value.c ---- */
@@ -115,6 +123,7 @@ void piece_note_strange(grounder *g, const units *u, const clause_rest *r);
 void piece_read_all(grounder *g, const units *u, size_t at, size_t to);
 
 /* ---- ground_ask.c ---- */
+bool ask_is_in_state(const grounder *g, size_t device, const char *asked);
 const char *ask_asked_state(const units *u, unit_set used);
 void ask_say_more(grounder *g, buf *b, const char *s);
 const char *ask_keep(grounder *g, buf *b);

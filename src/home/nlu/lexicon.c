@@ -49,6 +49,10 @@ static void read_replies(reader *r, const yaml_node *root)
     if (!r->l->reply.name) r->l->reply.name = r->l->reply.otherwise;
     LEXICON_OTHER_REPLIES(READ_REPLY)
 #undef READ_REPLY
+#define READ_REPLY(name) \
+    if (!lexicon_failed(r)) r->l->reply.name = source_text(r->s, yaml_get(replies, #name));
+    LEXICON_VERBS(READ_REPLY)
+#undef READ_REPLY
 }
 
 static void lexicon_read_numbers(reader *r, const yaml_node *root)
@@ -127,6 +131,7 @@ static void read_value(reader *r, const yaml_node *key, const yaml_node *n, valu
     v->kind = (value_kind)k;
     source_words(r->s, yaml_get(n, "measures"), false, &v->measures);
     v->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
+    v->list = source_bool(r->s, yaml_get(n, "list"), "list");
     v->min = source_double(r->s, yaml_get(n, "min"), "min", -1e9);
     v->max = source_double(r->s, yaml_get(n, "max"), "max", 1e9);
     if (lexicon_failed(r)) return;
@@ -159,6 +164,7 @@ static void lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *
     source_words(r->s, yaml_get(n, "words"), false, &k->words);
     source_words(r->s, yaml_get(n, "names"), false, &k->names);
     source_words(r->s, yaml_get(n, "only"), false, &k->only);
+    source_words(r->s, yaml_get(n, "states"), false, &k->states);
     k->example = source_text(r->s, yaml_get(n, "example"));
     k->state_say = source_text(r->s, yaml_get(n, "state"));
 }
@@ -210,7 +216,10 @@ static void read_actions(reader *r, const yaml_node *root)
         x->service = source_text(r->s, yaml_get(n, "service"));
         x->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
         x->verb = source_text(r->s, yaml_get(n, "verb"));
+        x->deed = source_text(r->s, yaml_get(n, "deed"));
         x->undoes = source_text(r->s, yaml_get(n, "undoes"));
+        const yaml_node *makes = lexicon_failed(r) ? NULL : yaml_get(n, "makes");
+        if (makes) x->makes = source_word(r->s, makes);
         x->kinds = read_kind_set(r, source_need(r->s, n, "kinds", YAML_LIST));
         read_takes(r, yaml_get(n, "takes"), x);
         x->implied = source_bool(r->s, yaml_get(n, "implied"), "implied");
@@ -231,6 +240,7 @@ static void read_talk(reader *r, const yaml_node *root)
     for (size_t i = 0; i < list->n && !lexicon_failed(r); i++) {
         const yaml_node *n = list->items[i], *labels = yaml_get(n, "labels");
         talk_def *t = &r->l->talk[r->l->n_talk++];
+        t->kinds = read_kind_set(r, yaml_get(n, "kinds"));
         source_phrases(r->s, yaml_get(n, "cues"), &t->cues);
         source_texts(r->s, labels, &t->labels);
         t->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));

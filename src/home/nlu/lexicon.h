@@ -67,7 +67,12 @@
 /* Sentences that a lexicon may lack. X(name, the one that is said in its place) */
 #define LEXICON_OTHER_REPLIES(X) \
     X(wrong_unit, need_value)    \
-    X(difference, need_value)
+    X(difference, need_value)    \
+    X(not_so, cannot)            \
+    X(all_so, some_so)
+/* Forms of verbs for {is} and {it_is}: of one thing, and of several or of one with a plural name. A lexicon may lack
+ * them. */
+#define LEXICON_VERBS(X) X(is) X(are) X(it_is) X(they_are)
 
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {
@@ -91,6 +96,7 @@ typedef struct value_def {
     value_kind kind;
     word_list measures; /* NUMBER: folded units of measure */
     bool bare;          /* NUMBER: may stand without one */
+    bool list;          /* TEXT: "milk and eggs" are two */
     double min, max;    /* in its own unit */
     size_t n_units;
     value_unit *units; /* NUMBER: the first is its own; none: it has no units */
@@ -105,9 +111,10 @@ typedef struct kind_def {
     word_list domains;       /* id prefixes */
     const char *also_domain; /* and of this one those whose name has a word of also_names */
     word_list also_names;
-    word_list words; /* mean any device of the kind */
-    word_list names; /* mean those named so, else any of the kind */
-    word_list only;  /* mean those named so and nothing else: without a tv no speaker is one */
+    word_list words;  /* mean any device of the kind */
+    word_list names;  /* mean those named so, else any of the kind */
+    word_list only;   /* mean those named so and nothing else: without a tv no speaker is one */
+    word_list states; /* "is everything locked" asks those that can be so; none: any of the states */
     const char *example;
     const char *state_say; /* NULL: the usual reply */
 } kind_def;
@@ -116,6 +123,8 @@ typedef struct action_def {
     const char *service; /* NULL: only says `say` */
     uint64_t kinds;      /* bit i: kinds[i] */
     const char *say, *verb;
+    const char *deed;   /* "set the brightness of {name}"; NULL: verb and name */
+    const char *makes;  /* the state that it leads to, folded; NULL: none that is known */
     const char *undoes; /* the service that this one is the opposite of; NULL: none */
     size_t n_takes;
     const value_def *takes[4]; /* each must be given */
@@ -128,6 +137,7 @@ typedef struct action_def {
 typedef struct talk_def {
     phrase_list cues; /* the whole text is one of these */
     word_list labels; /* or a classifier says one of these, a trailing '*' is a prefix */
+    uint64_t kinds;   /* whose example it shows, where the home has one; 0: any */
     const char *say;
 } talk_def;
 
@@ -147,6 +157,9 @@ typedef struct lexicon {
 #undef LEXICON_MEMBER
 #define LEXICON_MEMBER(name, otherwise) const char *name;
         LEXICON_OTHER_REPLIES(LEXICON_MEMBER)
+#undef LEXICON_MEMBER
+#define LEXICON_MEMBER(name) const char *name; /* NULL: none */
+        LEXICON_VERBS(LEXICON_MEMBER)
 #undef LEXICON_MEMBER
     } reply;
     word_list states; /* folded */

@@ -1,6 +1,8 @@
 /* rule_check.c: check stages: a model's reply, held against what a ground or line stage found. */
 #include "rules/rules.h"
 
+#include <string.h>
+
 #include "nlu/follow.h"
 
 static int check_line(stage_run *s, const stage_run *of, const stage_run *against)
@@ -58,7 +60,14 @@ static int start_check(stage_run *s, const call_context *ctx)
     return 0;
 }
 
-const stage_runner rule_check_runner = {.start = start_check};
+static const char *check_intent(const stage_run *s)
+{
+    if (s->n_calls) return s->calls[0].name;
+    return strcmp(s->fact->label, check_verdict_name(CHECK_ASKED)) == 0 ? ground_verdict_name(GROUND_PROPOSE)
+                                                                        : NULL;
+}
+
+const stage_runner rule_check_runner = {.start = start_check, .intent = check_intent};
 
 /* ---- its keys ----------------------------------------------------------------------------------- */
 

@@ -50,6 +50,13 @@ static stage_options options_of(const stage_run *s)
     return (stage_options){&g->named, g->options, g->n_options};
 }
 
+static const char *ground_intent(const stage_run *s)
+{
+    const grounding *g = s->own;
+    if (!g || g->verdict == GROUND_NOTHING) return NULL;
+    return g->verdict == GROUND_ACT ? g->options[0].calls[0].name : ground_verdict_name(g->verdict);
+}
+
 static int ground_read_answer(stage_answer *ret, const config_stage *s, const char *text, arena *a)
 {
     follow_reply answer;
@@ -74,6 +81,7 @@ static int ground_recall(bool *ret_asked, sha256_digest *ret_about, const config
 const stage_runner rule_ground_runner = {.start = start_ground,
                                          .text = final_text,
                                          .options = options_of,
+                                         .intent = ground_intent,
                                          .read_answer = ground_read_answer,
                                          .recall = ground_recall};
 

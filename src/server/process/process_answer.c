@@ -124,12 +124,16 @@ static json_t *usage_json(process_run *r, process_outcome *o)
     return u;
 }
 
-static json_t *intent_json(process_run *r, stage_run *s)
+/* Of the classifier; where a rule answers and knows better, of that: a guess beside it would say something else. */
+static json_t *intent_json(process_run *r, stage_run *s, const stage_run *reply)
 {
     if (!s) return json_null();
+    const stage_runner *by = reply ? process_runner(reply) : NULL;
+    const char *label = by && by->intent ? by->intent(reply) : NULL;
     json_t *o = json_object();
-    process_put(r, o, "label", json_string(process_fact(s)->label));
-    process_put(r, o, "score", process_rounded(process_fact(s)->score));
+    process_put(r, o, "label", json_string(label ? label : process_fact(s)->label));
+    process_put(r, o, "score", label ? json_real(1) : process_rounded(process_fact(s)->score));
+    process_put(r, o, "by", json_string(label ? reply->stage->name : s->stage->name));
     return o;
 }
 
@@ -194,7 +198,7 @@ json_t *process_answer(process_run *r, process_outcome *o)
     process_put(r, a, "pipeline", json_string(r->in->pipeline->name));
     process_put(r, a, "text", reply ? json_string(process_text(reply)) : json_null());
     put_heard(r, a);
-    process_put(r, a, "intent", intent_json(r, intent));
+    process_put(r, a, "intent", intent_json(r, intent, reply));
     process_put(r, a, "slots", slots ? json_incref(slots->slots) : json_array());
     process_put(r, a, "tool_call",
                 json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());

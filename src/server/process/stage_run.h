@@ -103,6 +103,8 @@ typedef struct stage_runner {
     /* What it says once all stages are done, where that is not its fact's text; NULL: out of memory. */
     const char *(*text)(const stage_run *s);
     stage_options (*options)(const stage_run *s); /* s->own is there */
+    /* What a rule that has the word took the request for: what it calls, or its verdict; NULL: it does not know. */
+    const char *(*intent)(const stage_run *s);
     /* Of a kind that asks back (process_ask): is the whole text an answer? SHOAL_ENOMEM, or 0. */
     int (*read_answer)(stage_answer *ret, const config_stage *s, const char *text, arena *a);
     /* The same, where questions can be told by their text: did `reply`, an answer to `request`, ask one, and about

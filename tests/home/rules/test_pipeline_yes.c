@@ -6,9 +6,9 @@
 #include "rules/home.h"
 
 #define LAMP    "and the lamp"
-#define OFFERED "Turning on Bedroom Lamp."
+#define OFFERED "Turning off Bedroom Lamp."
 #define ASKED   "I am not sure what you want. Do you mean: " OFFERED
-#define ON      "light.turn_on {\"target\":\"light.bedroom_lamp\"}"
+#define OFF     "light.turn_off {\"target\":\"light.bedroom_lamp\"}"
 
 typedef struct bench {
     fake_calls b;
@@ -57,7 +57,7 @@ typedef struct turn {
     const char *owner;
 } turn;
 
-/* 0, or the HTTP status that refuses it. The generator, where it is asked, would have the lamp on. */
+/* 0, or the HTTP status that refuses it. The generator, where it is asked, would have the lamp off. */
 static int try_ask(bench *t, const char *body, turn before)
 {
     api_error e = {0};
@@ -77,7 +77,7 @@ static int try_ask(bench *t, const char *body, turn before)
         if (t->b.calls[i].task == CALL_CLASSIFY) answer_label(&t->b.calls[i], "iot_hue_lighton", 0);
         if (t->b.calls[i].task == CALL_TAG) answer_spans(&t->b.calls[i], false);
         if (t->b.calls[i].task != CALL_GENERATE) continue;
-        say_call(&t->b.calls[i], OFFERED, "light.turn_on", "{\"target\":\"light.bedroom_lamp\"}", 0);
+        say_call(&t->b.calls[i], OFFERED, "light.turn_off", "{\"target\":\"light.bedroom_lamp\"}", 0);
         end_reply(&t->b.calls[i], 0.9);
     }
     assert_non_null(t->answer);
@@ -96,7 +96,7 @@ static const char *text_of(const bench *t)
     return json_string_value(json_object_get(t->answer, "text"));
 }
 
-/* `want`: a call as in ON; "": none. */
+/* `want`: a call as in OFF; "": none. */
 static void expect_calls(const bench *t, const char *want)
 {
     buf b = {0};
@@ -141,7 +141,7 @@ static void a_yes_does_what_was_offered_once(void **state)
         ask(t, LAMP, HERE);
         expect_asked(t);
         ask(t, yes[i], HERE);
-        expect_calls(t, ON);
+        expect_calls(t, OFF);
         assert_string_equal(text_of(t), OFFERED);
         ask(t, "yes", HERE);
         expect_nothing_open(t);
@@ -188,7 +188,7 @@ static void a_question_is_of_its_session_alone(void **state)
         0);
     expect_nothing_open(t);
     ask(t, "yes", HERE);
-    expect_calls(t, ON);
+    expect_calls(t, OFF);
     ask(t, LAMP, HERE);
     env_sim_run(fake_sim(), 121000);
     ask(t, "yes", HERE);
@@ -205,7 +205,7 @@ static void a_token_answers_without_a_session(void **state)
     ask(t, LAMP, "");
     snprintf(more, sizeof more, ",\"confirm\":\"%s\"", token_of(t));
     ask(t, "yes", more);
-    expect_calls(t, ON);
+    expect_calls(t, OFF);
     char body[256];
     snprintf(body, sizeof body, "{\"pipeline\":\"home\",\"input\":\"yes\"%s}", more);
     assert_int_equal(try_ask(t, body, (turn){0}), 400);
@@ -234,8 +234,8 @@ static void in_a_chat_the_message_before_is_the_question(void **state)
     static const struct {
         const char *request, *reply, *input, *calls;
     } rows[] = {
-        {LAMP, ASKED, "yes", ON},
-        {LAMP, " " ASKED "\n", "Yes, please.", ON},
+        {LAMP, ASKED, "yes", OFF},
+        {LAMP, " " ASKED "\n", "Yes, please.", OFF},
         {LAMP, ASKED, "no", ""},
         {LAMP, ASKED, "yes, but not now", ""},
         {LAMP, OFFERED, "yes", ""},                  /* done already */
