@@ -252,10 +252,11 @@ grep -q "there is no model 'nope'" "$work/e" || fail "$(cat "$work/e")"
 "$SHOAL_BIN" stop home-slots --server "$url" 2>/dev/null && fail "shoal stop twice is fine"
 printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d","source":"hf:a/two"}]}' 2 >"$store/models.json"
 : >"$store/two.gguf"
-"$SHOAL_BIN" rm two --server "$url" --json | grep -q '"deleted":true' || fail "shoal rm"
+printf weights >"$store/two.gguf"
+"$SHOAL_BIN" rm two --server "$url" --json | grep -q '"deleted":true,"files":1,"bytes":7' || fail "shoal rm"
 [ ! -e "$store/two.gguf" ] || fail "shoal rm left the file"
 printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d","source":"hf:a/two"}]}' 2 >"$store/models.json"
-"$SHOAL_BIN" rm two --from "$store" >/dev/null || fail "shoal rm --from"
+"$SHOAL_BIN" rm two --from "$store" | grep -q "^removed the entry of 'two' in $store/models.json" || fail "shoal rm --from"
 "$SHOAL_BIN" rm two --from "$store" 2>/dev/null && fail "shoal rm twice is fine"
 "$SHOAL_BIN" load x --server http://127.0.0.1:1 2>"$work/e"
 grep -q 'no Shoal serves there' "$work/e" || fail "$(cat "$work/e")"
@@ -335,7 +336,39 @@ for name in home-intent home-slots other by-hand.gguf; do
     grep -q 'was not pulled' "$work/e" || fail "shoal rm $name: $(cat "$work/e")"
 done
 "$SHOAL_BIN" rm home-slots --from "$work/installed" 2>"$work/e" && fail "shoal rm --from removes a bundled model"
-grep -q 'was not pulled' "$work/e" || fail "shoal rm --from: $(cat "$work/e")"
+grep -q 'was not pulled.*--force removes it all the same' "$work/e" || fail "shoal rm --from: $(cat "$work/e")"
+# The person at the machine may: a copy unasked in a pipe, a bundled model with --force; on a terminal a y is wanted.
+mkdir "$work/own"
+cp "$work/installed"/* "$work/own"
+cp "$models/home-slots.gguf" "$work/own/other.gguf"
+bytes=$(stat -c %s "$work/own/other.gguf")
+"$SHOAL_BIN" rm by-hand.gguf --from "$work/own" | grep -q "^removed $work/own/by-hand.gguf ([0-9.]* MB)$" || fail "shoal rm of a copy"
+[ ! -e "$work/own/by-hand.gguf" ] || fail "shoal rm left the copy"
+for no in models.json ../own/other.gguf other.txt .; do
+    "$SHOAL_BIN" rm "$no" --from "$work/own" --force 2>"$work/e" && fail "shoal rm $no"
+    grep -q 'no model.s file is called so' "$work/e" || fail "shoal rm $no: $(cat "$work/e")"
+done
+if command -v script >/dev/null; then
+    rm_typing() {
+        local status
+        (sleep 0.3; echo "$1") | script -qefc "stty cols 200; '$SHOAL_BIN' rm other --from '$work/own' ${2:-}" /dev/null >"$work/typed"
+        status=$?
+        tr -d '\r' <"$work/typed" >"$work/e"
+        return $status
+    }
+    rm_typing n && fail "a no removes: $(cat "$work/e")"
+    grep -q "^remove $work/own/other.gguf ([0-9.]* MB)?$" "$work/e" && [ -e "$work/own/other.gguf" ] || fail "shoal rm on a terminal: $(cat "$work/e")"
+    rm_typing y || fail "a yes removes nothing: $(cat "$work/e")"
+    [ ! -e "$work/own/other.gguf" ] || fail "a yes removes nothing: $(cat "$work/e")"
+    : >"$work/own/other.gguf"
+    rm_typing '' --yes || fail "--yes: $(cat "$work/e")"
+    grep -q '\[y/N\]' "$work/e" && fail "--yes asks: $(cat "$work/e")"
+else
+    "$SHOAL_BIN" rm other --from "$work/own" >/dev/null || fail "shoal rm of a copy by its name"
+fi
+"$SHOAL_BIN" rm home-slots --from "$work/own" --force --json | grep -q "\"files\":1,\"bytes\":$bytes" || fail "shoal rm --force"
+[ ! -e "$work/own/home-slots.gguf" ] && ! grep -q '"home-slots"' "$work/own/models.json" || fail "shoal rm --force left it"
+[ -e "$work/own/home-intent.gguf" ] && grep -q '"home-intent"' "$work/own/models.json" || fail "shoal rm took another model"
 for name in '' . .. models.json ../installed/home-slots.gguf "$work/installed/home-slots.gguf"; do
     ask DELETE "/v1/models/$(sed 's,/,%2f,g' <<<"$name")?force=true"
     [ "$code" -ge 400 ] || fail "DELETE '$name' answers $code: $out"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -224,11 +225,28 @@ static int cut_entry(pull_manifest *s, size_t i, shoal_err *err)
     return rc;
 }
 
-static int remove_file(const char *folder, const char *file, shoal_err *err)
+/* FOLDER/FILE is one of what goes. */
+static void count_file(pull_removal *r, const char *folder, const char *file)
+{
+    struct stat st;
+    char path[sizeof r->path];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, file);
+    if (n >= (int)sizeof path || lstat(path, &st) != 0) return;
+    r->n_files++;
+    r->bytes += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+static void set_path(pull_removal *r, const char *folder, const char *file)
+{
+    snprintf(r->path, sizeof r->path, "%.700s%s%.300s", folder, *file ? "/" : "", file);
+}
+
+static int remove_file(const char *folder, const char *file, pull_removal *r, shoal_err *err)
 {
     char *path = NULL;
     if (strchr(file, '/')) return err_set(err, SHOAL_EFORMAT, "\"%s\" is no file of %s", file, folder);
     if (asprintf(&path, "%s/%s", folder, file) < 0) return err_nomem(err);
+    count_file(r, folder, file);
     int rc = unlink(path) == 0 || errno == ENOENT
                  ? 0
                  : err_set(err, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
@@ -245,21 +263,24 @@ static int not_pulled(const char *name, shoal_err *err)
                    name);
 }
 
-static int drop_locked(const char *folder, const char *name, shoal_err *err)
+static int drop_locked(const char *folder, const char *name, bool force, pull_removal *r, shoal_err *err)
 {
     pull_manifest s = {0};
     size_t i = 0;
     int rc = open_manifest(&s, folder, err);
     const json_t *o = rc == 0 ? pull_manifest_find(&s, "name", name) : NULL;
     if (rc == 0 && !o) rc = err_set(err, SHOAL_ENOTFOUND, "%s has no \"%s\"", s.path, name);
-    if (rc == 0 && !json_is_string(json_object_get(o, "source"))) rc = not_pulled(name, err);
+    bool pulled = json_is_string(json_object_get(o, "source"));
+    if (rc == 0 && !pulled && !force) rc = not_pulled(name, err);
     const char *said = rc == 0 ? json_string_value(json_object_get(o, "file")) : NULL;
     char *file = said ? strdup(said) : NULL;
     while (rc == 0 && json_array_get(s.models, i) != o) i++;
     if (rc == 0 && said && !file) rc = err_nomem(err);
     if (rc == 0) rc = cut_entry(&s, i, err);
     if (rc == 0) rc = file_replace(s.path, &s.text, err);
-    if (rc == 0 && file && !pull_manifest_find(&s, "file", file)) rc = remove_file(folder, file, err);
+    *r = (pull_removal){.origin = pulled ? PULL_PULLED : PULL_LISTED, .entry = rc == 0};
+    set_path(r, folder, file ? file : "");
+    if (rc == 0 && file && !pull_manifest_find(&s, "file", file)) rc = remove_file(folder, file, r, err);
     free(file);
     manifest_done(&s);
     return rc;
@@ -304,13 +325,14 @@ static bool lies_below(const char *file)
 }
 
 /* Its folders too, from within, as long as they are empty; and `folder` itself. */
-static int remove_below(const char *folder, const char *file, shoal_err *err)
+static int remove_below(const char *folder, const char *file, pull_removal *r, shoal_err *err)
 {
     char *path = NULL;
     size_t n = strlen(folder);
     if (!lies_below(file))
         return err_set(err, SHOAL_EFORMAT, "%s/" FOLDER_NOTE " names '%.100s'", folder, file);
     if (asprintf(&path, "%s/%s", folder, file) < 0) return err_nomem(err);
+    if (strcmp(file, FOLDER_NOTE) != 0) count_file(r, folder, file);
     int rc = unlink(path) == 0 || errno == ENOENT
                  ? 0
                  : err_set(err, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
@@ -322,23 +344,91 @@ static int remove_below(const char *folder, const char *file, shoal_err *err)
     return rc;
 }
 
-int pull_manifest_drop_folder(const char *folder, shoal_err *err)
+static int read_note(json_t **ret, const char *folder, shoal_err *err)
 {
     char *note = NULL;
+    if (asprintf(&note, "%s/" FOLDER_NOTE, folder) < 0) return err_nomem(err);
+    int rc = json_parse_file(ret, note, SHELF_MAX, err);
+    free(note);
+    return rc;
+}
+
+int pull_manifest_drop_folder(const char *folder, pull_removal *ret, shoal_err *err)
+{
     json_t *root = NULL, *v;
     size_t i;
-    if (asprintf(&note, "%s/" FOLDER_NOTE, folder) < 0) return err_nomem(err);
-    int rc = json_parse_file(&root, note, SHELF_MAX, err);
+    pull_removal r = {.origin = PULL_PULLED, .is_folder = true};
+    set_path(&r, folder, "");
+    int rc = read_note(&root, folder, err);
     if (rc == SHOAL_ENOTFOUND)
         rc = err_set(err, SHOAL_EAUTH, "'%.200s' was not pulled, so it is not removed: delete it by hand",
                      folder);
     const json_t *files = json_object_get(root, "files");
     json_array_foreach(files, i, v) if (rc == 0 && json_is_string(v)) rc =
-        remove_below(folder, json_string_value(v), err);
-    if (rc == 0) rc = remove_below(folder, FOLDER_NOTE, err);
+        remove_below(folder, json_string_value(v), &r, err);
+    if (rc == 0) rc = remove_below(folder, FOLDER_NOTE, &r, err);
     if (rc == 0) (void)rmdir(folder); /* what else lies there is its owner's */
+    if (rc == 0 && ret) *ret = r;
     json_decref(root);
-    free(note);
+    return rc;
+}
+
+/* ---- looking --------------------------------------------------------------------------------------- */
+
+static int look_at_folder(pull_removal *r, const char *folder, const char *name, shoal_err *err)
+{
+    json_t *root = NULL, *v;
+    size_t i;
+    char path[sizeof r->path];
+    set_path(r, folder, name);
+    memcpy(path, r->path, sizeof path);
+    int rc = read_note(&root, path, err);
+    if (rc == 0) *r = (pull_removal){.origin = PULL_PULLED, .is_folder = true};
+    if (rc == 0) set_path(r, folder, name);
+    json_array_foreach(json_object_get(root, "files"), i, v) if (json_is_string(v))
+        count_file(r, path, json_string_value(v));
+    json_decref(root);
+    return rc == SHOAL_ENOMEM ? rc : 0;
+}
+
+static void look_at_file(pull_removal *r, const char *folder, const char *name, const char *ending)
+{
+    struct stat st;
+    char file[300];
+    snprintf(file, sizeof file, "%.250s%s", name, ending);
+    set_path(r, folder, file);
+    if (lstat(r->path, &st) != 0 || !S_ISREG(st.st_mode)) return;
+    r->origin = PULL_COPIED;
+    count_file(r, folder, file);
+}
+
+static int look_at_entry(pull_removal *r, const char *folder, const char *name, shoal_err *err)
+{
+    pull_manifest s = {0};
+    int rc = open_manifest(&s, folder, err);
+    const json_t *o = rc == 0 ? pull_manifest_find(&s, "name", name) : NULL;
+    const char *file = json_string_value(json_object_get(o, "file"));
+    if (o) {
+        r->origin = json_is_string(json_object_get(o, "source")) ? PULL_PULLED : PULL_LISTED;
+        r->entry = true;
+        set_path(r, folder, file ? file : "");
+        if (file) count_file(r, folder, file);
+    } else if (rc == 0 && pull_manifest_find(&s, "file", name)) {
+        rc = err_set(err, SHOAL_ENOTFOUND, "%s lists the file '%.100s' under another name: remove that",
+                     s.path, name);
+    }
+    manifest_done(&s);
+    return rc;
+}
+
+int pull_manifest_look(const char *folder, const char *name, pull_removal *ret, shoal_err *err)
+{
+    *ret = (pull_removal){0};
+    int rc = look_at_entry(ret, folder, name, err);
+    bool plain = lies_below(name) && !strchr(name, '/');
+    if (rc == 0 && plain && !ret->origin) rc = look_at_folder(ret, folder, name, err);
+    if (rc == 0 && plain && !ret->origin) look_at_file(ret, folder, name, "");
+    if (rc == 0 && plain && !ret->origin) look_at_file(ret, folder, name, ".gguf");
     return rc;
 }
 
@@ -435,11 +525,13 @@ int pull_manifest_put(const char *folder, const pull_manifest_entry *e, char **r
     return rc;
 }
 
-int pull_manifest_drop(const char *folder, const char *name, shoal_err *err)
+int pull_manifest_drop(const char *folder, const char *name, bool force, pull_removal *ret, shoal_err *err)
 {
+    pull_removal r = {0};
     int fd, rc = open_locked(folder, &fd, err);
     if (rc != 0) return rc;
-    rc = drop_locked(folder, name, err);
+    rc = drop_locked(folder, name, force, &r, err);
+    if (rc == 0 && ret) *ret = r;
     close(fd);
     return rc;
 }

@@ -41,6 +41,7 @@ typedef struct model_manager_progress {
     const char *file;        /* that is fetched; "": none */
     const char *sha256;      /* that the file is held to; "": none */
     uint64_t total, fetched; /* bytes of that file; total 0: not known */
+    unsigned n_removed;      /* files that are gone, of `total` bytes */
     unsigned n_ready, n_replicas;
 } model_manager_progress;
 

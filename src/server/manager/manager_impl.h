@@ -68,6 +68,7 @@ typedef struct job {
     manager_fetch *fetch;
     bool stopped;                  /* it was told to end */
     bool brought;                  /* its file was not in the store before it was asked for */
+    unsigned n_removed;            /* of a removal: files; `total` are their bytes */
     bool is_served;                /* of a removal: a model has this name */
     bool runs;                     /* of a load: its workers may run already, so there is room for them */
     model_manager_ticket *inner;   /* for another job */

@@ -21,6 +21,7 @@ static model_manager_progress news_of(const job *j)
                                                                                 : "",
                                     .total = j->total,
                                     .fetched = j->fetched,
+                                    .n_removed = j->n_removed,
                                     .n_ready = s.n_ready,
                                     .n_replicas = s.n};
 }

@@ -130,8 +130,11 @@ static void find_stored(job *j)
 static void remove_it(job *j)
 {
     const char *store = j->k->places.folders[0];
-    j->rc = j->got ? pull_manifest_drop(store, j->got, &j->err)
-                   : pull_manifest_drop_folder(j->found.path, &j->err);
+    pull_removal r = {0};
+    j->rc = j->got ? pull_manifest_drop(store, j->got, false, &r, &j->err)
+                   : pull_manifest_drop_folder(j->found.path, &r, &j->err);
+    j->total = r.bytes;
+    j->n_removed = r.n_files;
     j->list = manager_list(&j->k->places);
 }
 
@@ -240,8 +243,8 @@ static void drop_brought(job *j)
     shoal_err err;
     size_t n = strlen(store);
     bool inside = path && strncmp(path, store, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
-    if (pull_manifest_drop(store, j->wanted.what, &err) != 0 && inside &&
-        pull_manifest_drop_folder(path, &err) != 0)
+    if (pull_manifest_drop(store, j->wanted.what, false, NULL, &err) != 0 && inside &&
+        pull_manifest_drop_folder(path, NULL, &err) != 0)
         unlink(path);
     j->list = manager_list(&j->k->places);
 }

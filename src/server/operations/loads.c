@@ -66,7 +66,11 @@ static void put_result(buf *out, const load_job *j, const model_manager_progress
     buf_putc(out, '{');
     json_put_text(out, "id", name);
     buf_puts(out, ",\"object\":\"model\",");
-    buf_puts(out, j->deletes ? "\"deleted\":true}" : "\"state\":\"unloaded\"}");
+    if (j->deletes)
+        buf_printf(out, "\"deleted\":true,\"files\":%u,\"bytes\":%llu}", n->n_removed,
+                   (unsigned long long)n->total);
+    else
+        buf_puts(out, "\"state\":\"unloaded\"}");
 }
 
 static void end_stream(load_job *j, const model_manager_progress *n, const api_error *e)

@@ -445,10 +445,10 @@ static void a_manifest_gives_back_what_it_has(void **state)
     write_text(path, whole);
     write_text(a, "a");
     write_text(b, "b");
-    assert_int_equal(pull_manifest_drop(folder, "none", &err), SHOAL_ENOTFOUND);
+    assert_int_equal(pull_manifest_drop(folder, "none", false, NULL, &err), SHOAL_ENOTFOUND);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buf text = {0};
-        if (pull_manifest_drop(folder, cases[i].name, &err) != 0)
+        if (pull_manifest_drop(folder, cases[i].name, false, NULL, &err) != 0)
             fail_msg("%s: %s", cases[i].name, err.message);
         assert_int_equal(file_read(&text, path, 4096, &err), 0);
         if (!strstr(text.data, cases[i].text)) fail_msg("%s: %s", cases[i].name, text.data);
@@ -516,15 +516,29 @@ static void a_manifest_keeps_what_was_not_pulled(void **state)
     snprintf(a, sizeof a, "%s/a.gguf", folder);
     write_text(path, whole);
     write_text(a, "a");
-    assert_int_equal(pull_manifest_drop(folder, "a", &err), SHOAL_EAUTH);
+    assert_int_equal(pull_manifest_drop(folder, "a", false, NULL, &err), SHOAL_EAUTH);
     assert_non_null(strstr(err.message, "was not pulled"));
-    assert_int_equal(pull_manifest_drop(folder, "b", &err), SHOAL_EAUTH);
+    assert_int_equal(pull_manifest_drop(folder, "b", false, NULL, &err), SHOAL_EAUTH);
     assert_int_equal(file_read(&text, path, 4096, &err), 0);
     assert_string_equal(text.data, whole);
     assert_true(file_exists(a));
-    assert_int_equal(pull_manifest_drop_folder(folder, &err), SHOAL_EAUTH);
+    assert_int_equal(pull_manifest_drop_folder(folder, NULL, &err), SHOAL_EAUTH);
     assert_true(file_exists(a));
     buf_done(&text);
+    pull_removal r;
+    assert_int_equal(pull_manifest_look(folder, "a", &r, &err), 0);
+    assert_true(r.origin == PULL_LISTED && r.entry && r.n_files == 1 && r.bytes == 1);
+    assert_string_equal(r.path, a);
+    assert_int_equal(pull_manifest_look(folder, "a.gguf", &r, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(pull_manifest_look(folder, "c", &r, &err), 0);
+    assert_int_equal(r.origin, PULL_NOWHERE);
+    assert_int_equal(pull_manifest_drop(folder, "a", true, &r, &err), 0); /* the owner insists */
+    assert_true(r.entry && r.n_files == 1 && r.bytes == 1 && !file_exists(a));
+    write_text(a, "copy");
+    assert_int_equal(pull_manifest_look(folder, "a", &r, &err), 0); /* now without an entry */
+    assert_true(r.origin == PULL_COPIED && !r.entry && r.bytes == 4);
+    assert_int_equal(pull_manifest_look(folder, "../a", &r, &err), 0);
+    assert_int_equal(r.origin, PULL_NOWHERE);
     unlink(path);
     unlink(a);
     rmdir(folder);
@@ -549,11 +563,15 @@ static void a_folder_gives_back_what_was_pulled(void **state)
     write_text(out, "a");
     assert_false(pull_manifest_is_folder(in));
     assert_int_equal(pull_manifest_note_folder(in, "hf:a/b", OUT, 1, &err), 0);
-    assert_int_equal(pull_manifest_drop_folder(in, &err), SHOAL_EFORMAT);
+    assert_int_equal(pull_manifest_drop_folder(in, NULL, &err), SHOAL_EFORMAT);
     assert_true(file_exists(out));
     assert_int_equal(pull_manifest_note_folder(in, "hf:a/b", FILES, 2, &err), 0);
     assert_true(pull_manifest_is_folder(in));
-    assert_int_equal(pull_manifest_drop_folder(in, &err), 0);
+    pull_removal r;
+    assert_int_equal(pull_manifest_look(folder, "m", &r, &err), 0);
+    assert_true(r.origin == PULL_PULLED && r.is_folder && r.n_files == 1 && r.bytes == 1);
+    assert_int_equal(pull_manifest_drop_folder(in, &r, &err), 0);
+    assert_true(r.is_folder && r.n_files == 1 && r.bytes == 1);
     assert_false(file_exists(file) || file_exists(deep) || pull_manifest_is_folder(in));
     assert_true(file_exists(own));
     unlink(own);
