@@ -108,7 +108,7 @@ expect 403 "may not use 'home-slots'" sk-tv /v2/models/home-slots
 expect 403 "may not use 'home-slots'" sk-tv /v2/models/home-slots/infer -d '{"inputs":[{"name":"text","datatype":"BYTES","shape":[1],"data":["hi"]}]}'
 expect 403 "may not use" sk-tv /v1/responses -d '{"model":"home-vote","input":"x"}'
 expect 200 'home-embed' sk-tv /v1/models
-[ "$(grep -o '"id":"[^"]*"' "$body" | sort | tr '\n' ' ')" = '"id":"auto" "id":"home-embed" ' ] || fail "listed: $(cat "$body")"
+[ "$(grep -o '"id":"[^"]*"' "$body" | sort | tr '\n' ' ')" = '"id":"auto" "id":"home" "id":"home-embed" ' ] || fail "listed: $(cat "$body")"
 expect 200 'home-embed' sk-tv /api/tags
 grep -q 'home-chat-m' "$body" && fail "Ollama's list has more: $(cat "$body")"
 expect 200 '^.[^}]*"id":"home"|"name":"home"' sk-tv /v1/pipelines

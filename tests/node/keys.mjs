@@ -16,7 +16,7 @@ await assert.rejects(ask(openai("sk-tv"), "home-chat-m"),
   (e) => e instanceof OpenAI.PermissionDeniedError && e.code === "model_not_found" && e.param === "model" && /key tv/.test(e.message));
 const names = [];
 for await (const m of openai("sk-tv").models.list()) names.push(m.id);
-assert.deepEqual(names.sort(), ["auto", "home-embed"]);
+assert.deepEqual(names.sort(), ["auto", "home", "home-embed"]);
 
 // The rate's headers, its error, and a client that waits as long as it is told.
 const { response } = await ask(openai("sk-node")).withResponse();
