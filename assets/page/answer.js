@@ -178,7 +178,7 @@ export class Answer {
     if (!this.calls.length) return;
     const rows = this.calls.map((call, i) => {
       const result = el("input", { placeholder: "tool result", "aria-label": `Result of ${call.name}` });
-      return { call: { ...call, id: call.id || `call_${i}` }, result, node: el("div", { class: "call" }, el("code", null, `${call.name}(${call.arguments})`), onResults && result) };
+      return { call: { ...call, id: call.id || `call_${i}` }, result, node: el("div", { class: "call" }, el("code", null, `${call.name}(${call.arguments})`), onResults ? result : null) };
     });
     if (!onResults) return this.called.append(...rows.map((r) => r.node));
     const form = el("form", { class: "call-form" }, rows.map((r) => r.node), el("button", { type: "submit", class: "quiet" }, "Send results"));

@@ -40,7 +40,7 @@ onChange((state) => {
 });
 onKey(refresh);
 
-export const writes = (m) => m.task === "generate" || m.task === "chat" || m.kind !== undefined || m.task === "route";
+export const writes = (m) => m.task === "generate" || m.kind !== undefined || m.task === "route";
 export const isModel = (m) => m.kind === undefined && m.task !== "route" && !m.parent;
 
 // Who can answer a chat, in groups for a select.
@@ -48,7 +48,8 @@ export function chatGroups({ models }) {
   const value = (m) => ({ value: m.id });
   return [
     ["Models", models.filter((m) => writes(m) && (isModel(m) || m.parent)).map(value)],
-    ["Ensembles", models.filter((m) => m.kind !== undefined).map((m) => ({ value: m.id, text: `${m.id} (${m.kind})` }))],
+    ["Pipelines", models.filter((m) => m.kind === "pipeline").map(value)],
+    ["Ensembles", models.filter((m) => m.kind !== undefined && m.kind !== "pipeline").map((m) => ({ value: m.id, text: `${m.id} (${m.kind})` }))],
     ["Routes", models.filter((m) => m.task === "route").map(value)],
   ].filter(([, list]) => list.length);
 }

@@ -50,6 +50,7 @@ function shadeOf(m, depth = 0) {
 }
 
 function describe(m) {
+  if (m.kind === "pipeline") return { Use: m.use ?? "", Task: "pipeline" };
   if (m.kind !== undefined) return { Task: `ensemble: ${m.kind}` };
   if (m.task === "route") return { Task: "route" };
   if (m.parent) return { Task: `adapter of ${m.parent}` };

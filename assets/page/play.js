@@ -8,6 +8,7 @@ import { sessionTry } from "/assets/page/cluster.js";
 import { asCurl, asJs, offerCopy } from "/assets/page/copy.js";
 import { $, el, options, say, set } from "/assets/page/dom.js";
 import { copyText } from "/assets/page/markdown.js";
+import { HOME_TOOLS, playsHome, results } from "/assets/page/home.js";
 import { openMic } from "/assets/page/mic.js";
 import { openPipe, runPipe } from "/assets/page/pipe.js";
 import { openTasks } from "/assets/page/tasks.js";
@@ -62,7 +63,7 @@ function settings() {
 
 function bodyOf(model, messages) {
   const system = $("set-system").value.trim();
-  return { model, messages: system ? [{ role: "system", content: system }, ...messages] : messages, ...settings(), stream: true, stream_options: { include_usage: true } };
+  return { model, messages: system ? [{ role: "system", content: system }, ...messages] : messages, ...settings(), ...(playsHome(model) ? { tools: HOME_TOOLS } : {}), stream: true, stream_options: { include_usage: true } };
 }
 
 // ---- a column -------------------------------------------------------------------------------------
@@ -92,7 +93,8 @@ class Column {
 
   describe() {
     const m = catalogue.models.find((x) => x.id === this.select.value);
-    say(this.about, m?.use ? `for ${m.use}` : m?.members ? `${m.kind} of ${m.members.join(", ")}` : "");
+    const use = m?.use ? `for ${m.use}` : m?.members ? `${m.kind} of ${m.members.join(", ")}` : "";
+    say(this.about, use + (playsHome(this.select.value) ? "; its devices are simulated here" : ""));
   }
 
   // What the model is told: an answer that has nothing is left out, and what it was to answer, too.
@@ -156,10 +158,11 @@ class Column {
     turn.node = turn.answer.node;
     this.turns.push(turn);
     this.show(turn.node);
-    turn.answer.restore(message, note ?? {}, last && ((results) => start([this], results)));
+    turn.answer.restore(message, note ?? {}, last && ((more) => start([this], more)));
   }
 
-  async talk() {
+  // simulated: it goes on behind the results of calls that the page plays, of which none follow again.
+  async talk(simulated = false) {
     const body = bodyOf(this.select.value, this.messages());
     const turn = { message: { role: "assistant", content: null } };
     const answer = (turn.answer = this.answerOf(body.model, turn));
@@ -184,8 +187,12 @@ class Column {
     }
     this.abort = null;
     turn.message = answer.message();
-    answer.showCalls((results) => start([this], results));
+    const plays = turn.message.tool_calls && playsHome(body.model);
+    answer.showCalls(!plays && ((more) => start([this], more)));
     if (id) answer.showTrace(await entryOf(id));
+    if (!plays || answer.ended !== "done" || simulated) return;
+    for (const m of results(turn.message.tool_calls)) this.add(m);
+    await this.talk(true);
   }
 
   kept() {

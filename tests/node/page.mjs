@@ -90,6 +90,7 @@ test("the first view says what runs where, and a request can be tried from it", 
 test("a chat streams, is coloured, tells how it went and can be copied", async () => {
   const page = await open(`${url}/#/play`);
   await has(page, ".column option", "home-chat-s");
+  await page.select(".column select", "home-chat-s");
   await page.click("#set-probs");
   await page.$eval("#set-temperature", (n) => (n.value = "0"));
   await say(page, "is the garage door closed");
@@ -104,6 +105,23 @@ test("a chat streams, is coloured, tells how it went and can be copied", async (
   await page.click("#copy-js");
   assert.match(await text(page, "#copy-text"), /new OpenAI/);
   await page.click("#copy-close");
+  await close(page);
+});
+
+test("a chat begins with the home, whose devices the page plays", async () => {
+  const page = await open(`${url}/#/play`);
+  await page.waitForFunction(() => document.querySelector(".column select").value === "home");
+  await has(page, ".about", "simulated");
+  await say(page, "set the kitchen light to 30 percent");
+  await has(page, ".msg.assistant .call code", 'turn_on({"target":"light.kitchen","brightness":30})');
+  await has(page, ".msg.assistant > .text", "Kitchen Light");
+  await idle(page);
+  const said = await page.$$eval(".msg.assistant > .text", (n) => n.at(-1).textContent);
+  assert.ok(!/can't|nothing was done/i.test(said), said);
+  await say(page, "is the front door locked?");
+  await has(page, ".msg.assistant > .text", "Front Door Lock is locked");
+  await idle(page);
+  await shot(page, "home");
   await close(page);
 });
 
@@ -128,10 +146,11 @@ test("first token is one figure: the server's, under the reply and in its detail
 test("two models answer side by side", async () => {
   const page = await open(`${url}/#/play`);
   await has(page, ".column option", "home-chat-m");
+  await page.select(".column select", "home-chat-m");
   await page.click("#compare");
   await say(page, "is the garage door closed");
   await idle(page);
-  assert.deepEqual(await page.$$eval(".column", (c) => c.map((n) => [n.querySelector("select").value, n.querySelectorAll(".msg").length])), [["home-chat-s", 2], ["home-chat-m", 2]]);
+  assert.deepEqual(await page.$$eval(".column", (c) => c.map((n) => [n.querySelector("select").value, n.querySelectorAll(".msg").length])), [["home-chat-m", 2], ["home-chat-s", 2]]);
   await shot(page, "compare");
   await close(page);
 });
@@ -139,6 +158,7 @@ test("two models answer side by side", async () => {
 test("tools, a schema and their mistakes", async () => {
   const page = await open(`${url}/#/play`);
   await has(page, ".column option", "home-chat-s");
+  await page.select(".column select", "home-chat-s");
   await page.click("#settings .inner summary");
   await page.type("#set-schema", "{ no");
   await say(page, "hello");
@@ -345,6 +365,7 @@ test("conversations survive a reload, are renamed, deleted, and sent nowhere", a
   const sent = [];
   page.on("request", (r) => r.method() !== "GET" && sent.push([new URL(r.url()).pathname, r.postData() ?? ""]));
   await has(page, ".column option", "home-chat-s");
+  await page.select(".column select", "home-chat-s");
   await page.type("#set-system", "Be brief.");
   await say(page, "is the garage door closed");
   await idle(page);
@@ -354,6 +375,7 @@ test("conversations survive a reload, are renamed, deleted, and sent nowhere", a
   await has(page, ".msg.user", "is the garage door closed");
   assert.equal(await text(page, ".msg.assistant .text"), reply);
   assert.equal(await page.$eval("#set-system", (n) => n.value), "Be brief.");
+  assert.equal(await page.$eval(".column select", (n) => n.value), "home-chat-s");
   await page.click("#chat-new");
   assert.equal((await page.$$(".msg")).length, 0);
   await say(page, "lock the front door");
