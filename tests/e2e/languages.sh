@@ -136,4 +136,4 @@ refuses 's/languages: \[en\]/languages: [it]/' "odd.yaml:4[0-9]: .*'it' is no la
 refuses 's/ask_actions: .*/ask_kinds: [lcok]/' "ask_kinds\[0\]: 'lcok' is neither a kind of"
 refuses 's/rule: dangerous,/rule: odd,/' "say\[0\]: 'odd' is none of the rules"
 refuses 's#lexicons/devices#lexicons/home#' "lexicon: .*home.yaml:[0-9]+: there is no section"
-echo "devices and brakes in four languages, questions answered once, spans, refusals"
+echo "devices and what holds acts back, in four languages, questions answered once, spans, refusals"

@@ -7,8 +7,8 @@
 
 static bool holders_has(const member_entry *e, const char *digest)
 {
-    for (size_t i = 0; e->shelf && i < e->shelf->n_digests; i++)
-        if (strcmp(e->shelf->digests[i], digest) == 0) return true;
+    for (size_t i = 0; e->stored && i < e->stored->n_digests; i++)
+        if (strcmp(e->stored->digests[i], digest) == 0) return true;
     return false;
 }
 

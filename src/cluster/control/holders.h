@@ -1,6 +1,6 @@
 /* holders.h: what attached machines have fetched, told to those that lack it.
  *
- * A machine says with each report what others may fetch of it (Shelf). One that has been assigned a file that
+ * A machine says with each report what others may fetch of it (StoredFiles). One that has been assigned a file that
  * it does not have hears who has it: machines of its own site first, beginning at a place that follows from
  * its name, so that many who join at once do not all ask the same one. What machines say is not believed,
  * only passed on: who fetches compares the digest.

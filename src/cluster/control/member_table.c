@@ -30,7 +30,7 @@ static void entry_free(member_entry *e)
     if (e->load) shoal__v1__node_load__free_unpacked(e->load, NULL);
     if (e->replicas) shoal__v1__replicas__free_unpacked(e->replicas, NULL);
     if (e->had) shoal__v1__replicas__free_unpacked(e->had, NULL);
-    if (e->shelf) shoal__v1__shelf__free_unpacked(e->shelf, NULL);
+    if (e->stored) shoal__v1__stored_files__free_unpacked(e->stored, NULL);
     free(e);
 }
 
@@ -177,7 +177,7 @@ static int check_replicas(const Shoal__V1__Replicas *all, shoal_err *err)
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its replicas make no sense");
 }
 
-static int check_files(const Shoal__V1__Shelf *s, shoal_err *err)
+static int check_files(const Shoal__V1__StoredFiles *s, shoal_err *err)
 {
     bool ok = s->n_digests <= MEMBER_TABLE_FILES_MAX;
     for (size_t i = 0; ok && i < s->n_digests; i++) ok = artifact_digest_ok(s->digests[i]);
@@ -191,7 +191,7 @@ static int member_table_check(const member_entry *e, const Shoal__V1__AgentMessa
     int rc = m->hello ? check_facts(m->hello, err) : 0;
     if (rc == 0 && m->load) rc = check_load(m->load, err);
     if (rc == 0 && m->replicas) rc = check_replicas(m->replicas, err);
-    if (rc == 0 && m->shelf) rc = check_files(m->shelf, err);
+    if (rc == 0 && m->stored) rc = check_files(m->stored, err);
     return rc;
 }
 
@@ -217,12 +217,12 @@ static unsigned member_table_take(member_entry *e, Shoal__V1__AgentMessage *m)
         e->replicas = m->replicas;
         bits |= MEMBER_TABLE_REPLICAS;
     }
-    if (m->shelf) {
-        if (e->shelf) shoal__v1__shelf__free_unpacked(e->shelf, NULL);
-        e->shelf = m->shelf;
+    if (m->stored) {
+        if (e->stored) shoal__v1__stored_files__free_unpacked(e->stored, NULL);
+        e->stored = m->stored;
         bits |= MEMBER_TABLE_FILES;
     }
-    m->shelf = NULL;
+    m->stored = NULL;
     m->hello = NULL;
     m->load = NULL;
     m->replicas = NULL;
@@ -306,7 +306,7 @@ void member_table_put_entry(const member_entry *e, uint64_t now_ns, buf *out)
     buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f", seconds(now_ns, e->since_ns),
                seconds(now_ns, e->heard_ns), e->rtt_ms);
     buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
-    buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
+    buf_printf(out, ",\"files\":%zu", e->stored ? e->stored->n_digests : 0);
     if (e->twice_ns) {
         json_put_text(out, "from", e->from);
         json_put_text(out, "also_from", e->twice_from);

@@ -40,7 +40,7 @@ typedef struct member_entry {
     Shoal__V1__NodeFacts *facts;         /* NULL until hello */
     Shoal__V1__NodeLoad *load;           /* NULL until the first report, as replicas */
     Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */
-    Shoal__V1__Shelf *shelf;             /* NULL: it has said nothing of files */
+    Shoal__V1__StoredFiles *stored;      /* NULL: it has said nothing of files */
     uint64_t since_ns, heard_ns;
     uint64_t epoch;    /* of its attachment; 0: it says none */
     uint64_t instance; /* of its agent's process; 0: it says none */

@@ -89,7 +89,7 @@ static void grpc_channel_on_closed(void *user, const char *why)
     uv_close((uv_handle_t *)&l->settle, on_link_handle_closed);
     uv_close((uv_handle_t *)&l->again, on_link_handle_closed);
     uv_close((uv_handle_t *)&l->deadline, on_link_handle_closed);
-    uv_close((uv_handle_t *)&l->pulse, on_link_handle_closed);
+    uv_close((uv_handle_t *)&l->keepalive, on_link_handle_closed);
 }
 
 /* Frames for as long as little waits in the transport; false when there are none left. */
@@ -175,7 +175,7 @@ static void on_late(uv_timer_t *timer)
 /* Every keepalive_ms without a sound a PING goes out; when nothing comes for keepalive_timeout_ms after it,
  * the link is lost. A process that was stopped itself finds the timer first and the answer, which has long
  * come, right after it: so there is one more look. */
-static void on_pulse(uv_timer_t *timer)
+static void on_keepalive(uv_timer_t *timer)
 {
     grpc_link *l = timer->data;
     const grpc_channel *ch = l->ch;
@@ -186,24 +186,24 @@ static void on_pulse(uv_timer_t *timer)
                         "the server answers no ping: its machine, its process or the link stands still");
     } else if (l->pinged) {
         l->overdue = true;
-        uv_timer_start(timer, on_pulse, GRACE_MS, 0);
+        uv_timer_start(timer, on_keepalive, GRACE_MS, 0);
     } else if (silent_ms < ch->keepalive_ms) {
-        uv_timer_start(timer, on_pulse, ch->keepalive_ms - silent_ms, 0);
+        uv_timer_start(timer, on_keepalive, ch->keepalive_ms - silent_ms, 0);
     } else {
         l->pinged = true;
         nghttp2_submit_ping(l->h2, NGHTTP2_FLAG_NONE, NULL);
         grpc_link_mark_dirty(l);
-        uv_timer_start(timer, on_pulse, ch->keepalive_timeout_ms, 0);
+        uv_timer_start(timer, on_keepalive, ch->keepalive_timeout_ms, 0);
     }
 }
 
-static void start_pulse(grpc_link *l)
+static void start_keepalive(grpc_link *l)
 {
     l->heard_ms = uv_now(l->loop);
     if (l->ch->keepalive_ms)
-        uv_timer_start(&l->pulse, on_pulse, l->ch->keepalive_ms, 0);
+        uv_timer_start(&l->keepalive, on_keepalive, l->ch->keepalive_ms, 0);
     else
-        uv_timer_stop(&l->pulse);
+        uv_timer_stop(&l->keepalive);
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
@@ -241,7 +241,7 @@ static void accepted(grpc_link *l)
     l->accepted = true;
     if (!ch) return;
     ch->connected = true;
-    start_pulse(l);
+    start_keepalive(l);
     if (ch->ev.connected) ch->ev.connected(ch->ev.user);
 }
 
@@ -303,10 +303,10 @@ static void start_link(grpc_link *l, grpc_channel *ch)
     uv_prepare_init(ch->loop, &l->settle);
     uv_idle_init(ch->loop, &l->again);
     uv_timer_init(ch->loop, &l->deadline);
-    uv_timer_init(ch->loop, &l->pulse);
-    l->settle.data = l->again.data = l->deadline.data = l->pulse.data = l;
+    uv_timer_init(ch->loop, &l->keepalive);
+    l->settle.data = l->again.data = l->deadline.data = l->keepalive.data = l;
     l->n_handles = 4;
-    uv_timer_start(&l->pulse, on_late, ch->connect_timeout_ms, 0);
+    uv_timer_start(&l->keepalive, on_late, ch->connect_timeout_ms, 0);
     ch->link = l;
 }
 

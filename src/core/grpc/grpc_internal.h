@@ -94,7 +94,7 @@ struct grpc_link {
     uv_prepare_t settle;
     uv_idle_t again; /* keeps the loop from sleeping while something is left to settle */
     uv_timer_t deadline;
-    uv_timer_t pulse; /* connecting: until it takes too long; then: see on_pulse */
+    uv_timer_t keepalive; /* connecting: until it takes too long; then: see on_keepalive */
     int n_handles;
     bool accepted;     /* the server's first SETTINGS have come: it has let us in */
     uint64_t heard_ms; /* when the last bytes came */

@@ -392,7 +392,7 @@ static void late(http_request *r)
         http2_refuse(r, 408, REQUEST_IS_LATE);
 }
 
-/* As grpc_channel.c's on_pulse has it: a PING into the silence, and one more look when no answer is there. */
+/* As grpc_channel.c's on_keepalive has it: a PING into the silence, and one more look when no answer is there. */
 static void keep_alive(http_conn *c, uint64_t now_ms)
 {
     const http_limits *l = &c->server->limits;

@@ -33,11 +33,11 @@ typedef struct service_blocking {
 
 /* Generate's, Vote's (service_generate.c). */
 typedef struct service_generations {
-    struct gen_job *first;   /* all of them */
-    struct gen_job *resting; /* whose reader does not keep up */
-    uv_timer_t *rest_timer;  /* looks after those; freed by its close, as is the next */
-    uv_timer_t *pulse_timer; /* looks after all */
-    uint64_t progress_seen;  /* by its last look */
+    struct gen_job *first;       /* all of them */
+    struct gen_job *resting;     /* whose reader does not keep up */
+    uv_timer_t *rest_timer;      /* looks after those; freed by its close, as is the next */
+    uv_timer_t *heartbeat_timer; /* looks after all */
+    uint64_t progress_seen;      /* by its last look */
 } service_generations;
 
 /* Transcriptions and detections. */

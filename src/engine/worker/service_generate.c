@@ -28,7 +28,7 @@ enum {
     REST_BYTES = 32 << 10, /* unsent bytes at which a generation rests, and at which it goes on */
     GO_ON_BYTES = 8 << 10,
     REST_LOOK_MS = 5,
-    PULSE_MS = 50, /* no stream of a worker that works is silent for longer than two of these */
+    HEARTBEAT_MS = 50, /* no stream of a worker that works is silent for longer than two of these */
 };
 
 typedef struct gen_job gen_job;
@@ -115,13 +115,13 @@ static void close_timer(uv_timer_t **t)
 int service_generate_open(worker *w, shoal_err *err)
 {
     int rc = generate_open_timer(&w->generations.rest_timer, w, err);
-    return rc == 0 ? generate_open_timer(&w->generations.pulse_timer, w, err) : rc;
+    return rc == 0 ? generate_open_timer(&w->generations.heartbeat_timer, w, err) : rc;
 }
 
 void service_generate_close(worker *w)
 {
     close_timer(&w->generations.rest_timer);
-    close_timer(&w->generations.pulse_timer);
+    close_timer(&w->generations.heartbeat_timer);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -138,8 +138,8 @@ static void unlist_job(gen_job *g)
 {
     if (g->next) g->next->prev = g->prev;
     *(g->prev ? &g->prev->next : &g->w->generations.first) = g->next;
-    if (!g->w->generations.first && g->w->generations.pulse_timer)
-        uv_timer_stop(g->w->generations.pulse_timer);
+    if (!g->w->generations.first && g->w->generations.heartbeat_timer)
+        uv_timer_stop(g->w->generations.heartbeat_timer);
 }
 
 static void gen_free(gen_job *g)
@@ -204,7 +204,7 @@ static void generate_send_progress(gen_job *g)
 
 /* Who waits for a place, or for others' steps, is told that the engine goes on, if it does; not who has not
  * read what came before. */
-static void pulse(uv_timer_t *t)
+static void send_heartbeats(uv_timer_t *t)
 {
     worker *w = t->data;
     uint64_t now = progress_count(); /* a step may last */
@@ -724,8 +724,8 @@ static int generate_begin(gen_start *st, gen_job **ret, shoal_err *err)
         return rc;
     }
     *ret = g;
-    if (!uv_is_active((uv_handle_t *)w->generations.pulse_timer))
-        uv_timer_start(w->generations.pulse_timer, pulse, PULSE_MS, PULSE_MS);
+    if (!uv_is_active((uv_handle_t *)w->generations.heartbeat_timer))
+        uv_timer_start(w->generations.heartbeat_timer, send_heartbeats, HEARTBEAT_MS, HEARTBEAT_MS);
     send_started(g, st->r, &st->prompt);
     return 0;
 }

@@ -18,9 +18,9 @@ static model_call *borrow_calls_start(calls *c, call_order *o, const call_terms 
     return calls_start(inner_of(c), o, t, ev);
 }
 
-static void borrow_calls_look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret)
+static void borrow_calls_estimate(calls *c, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    calls_look(inner_of(c), o, t, ret);
+    calls_estimate(inner_of(c), o, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *info(calls *c, const char *model, bool *ret_known)
@@ -35,7 +35,7 @@ static void borrow_free(calls *c)
 
 /* Its calls are the inner one's, so pause, cancel and where are never asked of it. */
 static const calls_ops OPS = {
-    .start = borrow_calls_start, .look = borrow_calls_look, .info = info, .free = borrow_free};
+    .start = borrow_calls_start, .estimate = borrow_calls_estimate, .info = info, .free = borrow_free};
 
 int borrow_calls_new(calls **ret, calls *inner, shoal_err *err)
 {

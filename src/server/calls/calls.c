@@ -318,9 +318,9 @@ call_place calls_where(const model_call *call)
     return call ? call->ops->where(call) : (call_place){0};
 }
 
-void calls_look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret)
+void calls_estimate(calls *c, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    c->ops->look(c, o, t, ret);
+    c->ops->estimate(c, o, t, ret);
 }
 
 const Shoal__V1__ModelInfo *calls_info(calls *c, const char *model, bool *ret_known)

@@ -164,7 +164,7 @@ bool call_terms_avoids(const call_terms *t, uint64_t life);
 void call_terms_pin(call_terms *t, const char *identity, const char *adapter_digest);
 
 /* What a call would meet now. */
-typedef struct call_outlook {
+typedef struct call_estimate {
     int status;         /* 0, SHOAL_ENOTFOUND, SHOAL_EUNAVAILABLE, SHOAL_EDEADLINE, SHOAL_ENOMEM */
     bool may_return;    /* nobody is there, but somebody is starting or being restarted */
     size_t n_ready;     /* replicas of the model that take calls, whatever the terms */
@@ -173,7 +173,7 @@ typedef struct call_outlook {
     double load;        /* calls in flight there over what it does at once */
     double mean_reply;  /* tokens of the model's replies so far; 0: not known */
     energy energy;      /* of a token, as measured */
-} call_outlook;
+} call_estimate;
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
@@ -230,7 +230,7 @@ typedef struct calls_ops {
     void (*pause)(model_call *call, bool paused);
     void (*cancel)(model_call *call);
     call_place (*where)(const model_call *call);
-    void (*look)(calls *c, const call_order *o, const call_terms *t, call_outlook *ret);
+    void (*estimate)(calls *c, const call_order *o, const call_terms *t, call_estimate *ret);
     const Shoal__V1__ModelInfo *(*info)(calls *c, const char *model, bool *ret_known);
     void (*free)(calls *c); /* cancels what still runs, without callbacks; frees what it stands on */
 } calls_ops;
@@ -249,7 +249,7 @@ model_call *calls_start(calls *c, call_order *o, const call_terms *t, const call
 void calls_pause(model_call *call, bool paused);
 void calls_cancel(model_call *call);
 call_place calls_where(const model_call *call); /* accepts NULL */
-void calls_look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret);
+void calls_estimate(calls *c, const call_order *o, const call_terms *t, call_estimate *ret);
 /* What a replica of the model said of itself (labels, digest, context...), NULL when the name is unknown or
  * none has come up yet; *ret_known tells the two apart (may be NULL). */
 const Shoal__V1__ModelInfo *calls_info(calls *c, const char *model, bool *ret_known);

@@ -46,16 +46,16 @@ double decorator_listened_ms(const decorator_calls *b, uint64_t since_ns)
     return (double)(decorator_listening_ns(b) - since_ns) / 1e6;
 }
 
-void decorator_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+void decorator_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    calls_look(((decorator_calls *)base)->inner, o, t, ret);
+    calls_estimate(((decorator_calls *)base)->inner, o, t, ret);
 }
 
-void decorator_look_for(const decorator_calls *b, const call_order *o, const char *model, const call_terms *t,
-                        call_outlook *ret)
+void decorator_estimate_for(const decorator_calls *b, const call_order *o, const char *model,
+                            const call_terms *t, call_estimate *ret)
 {
     call_order *other = model ? call_order_for(o, model) : NULL;
-    calls_look(b->inner, other ? other : o, t, ret); /* without memory the name itself is looked at */
+    calls_estimate(b->inner, other ? other : o, t, ret); /* without memory the name itself is looked at */
     call_order_unref(other);
 }
 

@@ -8,7 +8,7 @@
  *     decorator_call_end(&c->base, result);                                    // in on_end(); then free c:
  *     decorator_call_done(&c->base);
  *
- * decorator_look, decorator_info, decorator_pause, decorator_where and decorator_free are rows of calls_ops for those who add nothing
+ * decorator_estimate, decorator_info, decorator_pause, decorator_where and decorator_free are rows of calls_ops for those who add nothing
  * to them. */
 #ifndef CALLS_DECORATOR_H
 #define CALLS_DECORATOR_H
@@ -46,11 +46,11 @@ double decorator_ms_since(const decorator_calls *b, uint64_t ns);
 /* The same by the clock for the silence of peers (time/env.h). */
 uint64_t decorator_listening_ns(const decorator_calls *b);
 double decorator_listened_ms(const decorator_calls *b, uint64_t since_ns);
-void decorator_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret);
+void decorator_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret);
 const Shoal__V1__ModelInfo *decorator_info(calls *base, const char *model, bool *ret_known);
-/* The outlook as if the order were for `model`; NULL: as it is. */
-void decorator_look_for(const decorator_calls *b, const call_order *o, const char *model, const call_terms *t,
-                        call_outlook *ret);
+/* The estimate as if the order were for `model`; NULL: as it is. */
+void decorator_estimate_for(const decorator_calls *b, const call_order *o, const char *model,
+                            const call_terms *t, call_estimate *ret);
 
 /* Copies t and ev, and takes a reference of o. */
 void decorator_call_init(decorator_call *c, calls *base, call_order *o, const call_terms *t,

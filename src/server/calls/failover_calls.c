@@ -219,8 +219,8 @@ typedef enum verdict { END, GO_ON, TRY_ALONE, ASK_ALL, REST, GIVE_UP, END_BEGUN 
 
 static bool other_replica_is_there(const failover_call *c)
 {
-    call_outlook o;
-    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
+    call_estimate o;
+    calls_estimate(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0;
 }
 
@@ -303,8 +303,8 @@ static void set_terms(failover_call *c, const call_result *r)
 
 static bool is_there(const failover_call *c, const call_terms *t)
 {
-    call_outlook o;
-    calls_look(c->b->base.inner, c->base.o, t, &o);
+    call_estimate o;
+    calls_estimate(c->b->base.inner, c->base.o, t, &o);
     return o.status == 0;
 }
 
@@ -485,7 +485,7 @@ static const calls_ops OPS = {.start = failover_calls_start,
                               .pause = decorator_pause,
                               .cancel = failover_calls_cancel,
                               .where = decorator_where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = failover_calls_free};
 

@@ -137,7 +137,7 @@ static const fallback_rule *rule_of(fallback_call *c)
 
 static uint64_t patience_ms(fallback_call *c)
 {
-    call_outlook look;
+    call_estimate estimate;
     uint64_t away_ns = *away(c), left_ms = FALLBACK_PATIENCE_MS * 2;
     if (c->base.o->deadline_ns)
         left_ms = c->base.o->deadline_ns > c->base.start_ns
@@ -145,8 +145,8 @@ static uint64_t patience_ms(fallback_call *c)
                       : 0;
     uint64_t ms = left_ms / 2 < FALLBACK_PATIENCE_MS ? left_ms / 2 : FALLBACK_PATIENCE_MS;
     if (away_ns && c->base.start_ns - away_ns < FALLBACK_KNOWN_MS * 1000000ull) {
-        calls_look(c->b->base.inner, c->base.o, &c->base.terms, &look);
-        if (look.status == SHOAL_EUNAVAILABLE) ms = 1;
+        calls_estimate(c->b->base.inner, c->base.o, &c->base.terms, &estimate);
+        if (estimate.status == SHOAL_EUNAVAILABLE) ms = 1;
     }
     return ms > 0 ? ms : 1;
 }
@@ -180,7 +180,7 @@ static const calls_ops OPS = {.start = fallback_calls_start,
                               .pause = decorator_pause,
                               .cancel = fallback_calls_cancel,
                               .where = where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = fallback_calls_free};
 

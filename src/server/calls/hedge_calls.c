@@ -142,12 +142,12 @@ static void on_timer(void *arg)
     hedge_calls *b = c->b;
     call_place at = calls_where(c->first.inner);
     call_terms t = c->base.terms;
-    call_outlook out;
+    call_estimate out;
     call_terms_pin(&t, at.identity, at.adapter_digest);
     call_terms_avoid(&t, at.life);
     t.hold_until_ns = 1; /* long ago: now, or not at all */
     if (at.life == 0 || b->budget < 1 || c->base.paused) return;
-    calls_look(b->base.inner, c->base.o, &t, &out);
+    calls_estimate(b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || out.load >= BUSY) return;
     b->budget--;
     c->hedged = start_branch(&c->second, &t);
@@ -158,9 +158,9 @@ static void on_timer(void *arg)
 /* NULL: not watched. */
 static hedge_call *call_new(hedge_calls *b, call_order *o, const call_terms *t, const call_events *ev)
 {
-    call_outlook out;
+    call_estimate out;
     if (!(CALL_TASKS[o->task].flags & CALL_LEARNS)) return NULL;
-    calls_look(b->base.inner, o, t, &out);
+    calls_estimate(b->base.inner, o, t, &out);
     if (out.status != 0 || out.n_ready < 2 || out.expected_ms <= 0) return NULL;
     hedge_call *c = malloc(sizeof *c);
     if (!c) return NULL;
@@ -193,7 +193,7 @@ static const calls_ops OPS = {.start = hedge_calls_start,
                               .pause = pause,
                               .cancel = hedge_calls_cancel,
                               .where = where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = decorator_free};
 

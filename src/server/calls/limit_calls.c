@@ -252,7 +252,7 @@ static const calls_ops OPS = {.start = limit_calls_start,
                               .pause = pause,
                               .cancel = limit_calls_cancel,
                               .where = decorator_where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = decorator_free};
 

@@ -264,12 +264,12 @@ static void describe_refusal(replica_calls *b, const call_order *o, int rc, cons
         describe_down(b, o->model, out, n);
 }
 
-static void replica_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void replica_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     replica_calls *b = (replica_calls *)base;
     router_decision d;
     replica *r;
-    *ret = (call_outlook){.status = replica_calls_pick(b, o, t, &d, &r)};
+    *ret = (call_estimate){.status = replica_calls_pick(b, o, t, &d, &r)};
     if (ret->status == SHOAL_EUNAVAILABLE) ret->may_return = may_return(b, o, t);
     if (ret->status != 0) return;
     ret->n_ready = registry_find(b->g, o->model)->n_ready;
@@ -593,7 +593,7 @@ static const calls_ops OPS = {.start = replica_calls_start,
                               .pause = pause,
                               .cancel = replica_calls_cancel,
                               .where = where,
-                              .look = replica_calls_look,
+                              .estimate = replica_calls_estimate,
                               .info = info,
                               .free = replica_calls_free};
 

@@ -50,7 +50,7 @@ static bool base_name(char out[136], const char *model)
 }
 
 /* As a call of so many bytes, in no hurry: the decision itself compares with the time that is left. */
-static call_outlook outlook_of(const resolve *x, const char *model, call_task task, size_t n_bytes)
+static call_estimate estimate_of(const resolve *x, const char *model, call_task task, size_t n_bytes)
 {
     call_order o = {.refs = 1,
                     .task = task,
@@ -61,27 +61,27 @@ static call_outlook outlook_of(const resolve *x, const char *model, call_task ta
                     .why = "",
                     .n_msg = n_bytes};
     call_terms t = {0};
-    call_outlook look;
-    calls_look(x->calls, &o, &t, &look);
-    return look;
+    call_estimate estimate;
+    calls_estimate(x->calls, &o, &t, &estimate);
+    return estimate;
 }
 
-static void resolve_look(void *user, const char *model, route_outlook *ret)
+static void resolve_estimate(void *user, const char *model, route_estimate *ret)
 {
     const resolve *x = user;
     char name[136];
     bool known = false;
     if (!base_name(name, model) || (x->ask.plain && strchr(model, ':'))) return;
     const Shoal__V1__ModelInfo *info = calls_info(x->calls, name, &known);
-    call_outlook now = outlook_of(x, name, x->ask.task, x->ask.facts.n_bytes);
-    *ret = (route_outlook){.known = known,
-                           .fits = !info || !x->ask.fits || x->ask.fits(x->ask.user, info),
-                           .ready = now.status == 0,
-                           .may_return = now.may_return,
-                           .late = now.status == SHOAL_EDEADLINE,
-                           .began = info && x->ask.began && x->ask.began(x->ask.user, info),
-                           .expected_ms = now.expected_ms,
-                           .load = now.load};
+    call_estimate now = estimate_of(x, name, x->ask.task, x->ask.facts.n_bytes);
+    *ret = (route_estimate){.known = known,
+                            .fits = !info || !x->ask.fits || x->ask.fits(x->ask.user, info),
+                            .ready = now.status == 0,
+                            .may_return = now.may_return,
+                            .late = now.status == SHOAL_EDEADLINE,
+                            .began = info && x->ask.began && x->ask.began(x->ask.user, info),
+                            .expected_ms = now.expected_ms,
+                            .load = now.load};
     bool replies = x->ask.task == CALL_GENERATE || x->ask.task == CALL_VOTE;
     price_estimate(x->book, name, price_tokens(&x->ask.facts, replies, now.mean_reply), now.energy, ret);
 }
@@ -203,7 +203,7 @@ static void ask_domain(resolve *x)
     const config_domains *set = &x->book->domains[x->decision.ask];
     call_task task = set->centroids ? CALL_EMBED : CALL_CLASSIFY;
     size_t n = x->ask.n_text < RESOLVE_TEXT_BYTES ? x->ask.n_text : RESOLVE_TEXT_BYTES;
-    call_outlook o = outlook_of(x, set->model, task, n);
+    call_estimate o = estimate_of(x, set->model, task, n);
     double wait_ms = (double)(until(x, set) - now_ns(x)) / 1e6;
     if (n == 0)
         unknown(x, "there is no text");
@@ -264,7 +264,7 @@ int resolve_start(resolve **ret, calls *c, const env *e, const route_book *b, co
     x->done = done;
     x->user = user;
     x->start_ns = now_ns(x);
-    x->inner = (route_view){.user = x, .holds = resolve_holds, .look = resolve_look};
+    x->inner = (route_view){.user = x, .holds = resolve_holds, .estimate = resolve_estimate};
     x->evidence.inner = &x->inner;
     x->evidence.book = b;
     *ret = x;

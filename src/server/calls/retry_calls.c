@@ -78,10 +78,10 @@ static bool try_start(retry_call *c)
 
 static bool may_hold(const retry_call *c)
 {
-    call_outlook o;
+    call_estimate o;
     bool full = c->b->n_held >= RETRY_HELD_MAX && !c->base.terms.hold_until_ns;
     if (full || decorator_now_ns(&c->b->base) >= c->hold_until_ns) return false;
-    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
+    calls_estimate(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0 || (o.status == SHOAL_EUNAVAILABLE && o.may_return);
 }
 
@@ -107,8 +107,8 @@ static bool waits_on(retry_call *c, const call_result *r)
 
 static bool other_replica_is_there(retry_call *c)
 {
-    call_outlook o;
-    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
+    call_estimate o;
+    calls_estimate(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0;
 }
 
@@ -140,8 +140,8 @@ static void retry_calls_on_end(const call_events *ev, const call_result *r)
 /* A held call's turn: it starts, fails, or goes on waiting, behind the others. */
 static void look_after(retry_call *c)
 {
-    call_outlook o;
-    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
+    call_estimate o;
+    calls_estimate(c->b->base.inner, c->base.o, &c->base.terms, &o);
     bool waits = o.status == SHOAL_EUNAVAILABLE && o.may_return;
     if (waits && decorator_now_ns(&c->b->base) < c->hold_until_ns) {
         set_held(c, true);
@@ -199,7 +199,7 @@ static const calls_ops OPS = {.start = retry_calls_start,
                               .pause = decorator_pause,
                               .cancel = retry_calls_cancel,
                               .where = decorator_where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = retry_calls_free};
 

@@ -250,13 +250,13 @@ static model_call *route_calls_start(calls *base, call_order *o, const call_term
 }
 
 /* What a route would come to is known when it is asked. */
-static void route_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void route_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     const route_calls *b = (const route_calls *)base;
     if (route_find(b->book, o->model))
-        *ret = (call_outlook){.n_ready = 1};
+        *ret = (call_estimate){.n_ready = 1};
     else
-        calls_look(b->inner, o, t, ret);
+        calls_estimate(b->inner, o, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
@@ -278,7 +278,7 @@ static const calls_ops OPS = {.start = route_calls_start,
                               .pause = pause,
                               .cancel = route_calls_cancel,
                               .where = where,
-                              .look = route_calls_look,
+                              .estimate = route_calls_estimate,
                               .info = info,
                               .free = route_calls_free};
 

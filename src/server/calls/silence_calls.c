@@ -8,22 +8,22 @@
 #include "calls/decorator.h"
 #include "calls/resume.h"
 
-#define N_PULSES   256 /* lives are numbers in a row: few share a place, and then evidence is lost, no more */
+#define N_SIGNS    256 /* lives are numbers in a row: few share a place, and then evidence is lost, no more */
 #define GAP_WEIGHT 0.05 /* of the newest gap */
 #define BUDGET_MAX 10.0
 
 /* What a life of a replica has said lately, to anybody. Times are by decorator_listening_ns. */
-typedef struct pulse {
+typedef struct life_signs {
     uint64_t life, spoke_ns;
     double gap_ms;     /* mean of what came between two events of a stream */
     unsigned n_beaten; /* second starts that won against it since it last spoke */
-} pulse;
+} life_signs;
 
 typedef struct silence_calls {
     decorator_calls base;
     silence_options o;
     double budget; /* second starts that are allowed now */
-    pulse pulses[N_PULSES];
+    life_signs signs[N_SIGNS];
 } silence_calls;
 
 typedef struct silence_call silence_call;
@@ -55,17 +55,17 @@ static branch *rival_of(silence_call *c)
 
 /* ---- what is known of a life --------------------------------------------------------------------- */
 
-static pulse *pulse_of(silence_calls *b, uint64_t life)
+static life_signs *signs_of(silence_calls *b, uint64_t life)
 {
-    pulse *p = &b->pulses[life % N_PULSES];
-    if (p->life != life) *p = (pulse){.life = life};
+    life_signs *p = &b->signs[life % N_SIGNS];
+    if (p->life != life) *p = (life_signs){.life = life};
     return p;
 }
 
-static void note_pulse(silence_call *c)
+static void note_sign(silence_call *c)
 {
     uint64_t life = calls_where(c->main->inner).life;
-    pulse *p = pulse_of(c->b, life);
+    life_signs *p = signs_of(c->b, life);
     double gap_ms = decorator_listened_ms(&c->b->base, c->spoke_ns);
     if (life == 0) return;
     if (c->log.begun) p->gap_ms += GAP_WEIGHT * (gap_ms - p->gap_ms);
@@ -75,7 +75,7 @@ static void note_pulse(silence_call *c)
 
 static double limit_ms(silence_call *c)
 {
-    double gap_ms = pulse_of(c->b, calls_where(c->main->inner).life)->gap_ms;
+    double gap_ms = signs_of(c->b, calls_where(c->main->inner).life)->gap_ms;
     if (gap_ms < c->main->step_ms) gap_ms = c->main->step_ms;
     if (!c->log.begun && gap_ms < c->main->expected_ms) gap_ms = c->main->expected_ms;
     if (gap_ms <= 0) return SILENCE_UNKNOWN_MS;
@@ -132,7 +132,7 @@ static void silence_calls_finish(silence_call *c, const call_result *ended)
 static void note_moved(silence_call *c)
 {
     double gap_ms = decorator_listened_ms(&c->b->base, c->spoke_ns);
-    pulse_of(c->b, c->rival_life)->n_beaten++;
+    signs_of(c->b, c->rival_life)->n_beaten++;
     c->moved = true;
     const char *to = calls_where(c->main->inner).replica_id;
     LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", "silent"),
@@ -157,7 +157,7 @@ static void silence_calls_on_event(const call_events *ev, const ProtobufCMessage
         note_moved(c);
     } else {
         cancel_branch(rival_of(c));
-        note_pulse(c);
+        note_sign(c);
     }
     c->spoke_ns = decorator_listening_ns(&c->b->base);
     if ((c->moved || c->log.told) && !resume_takes(&c->log, c->base.o, m)) return;
@@ -203,8 +203,8 @@ static bool start_branch(silence_call *c, branch *br, call_order *o, const call_
                       .end = silence_calls_on_end,
                       .restarted = on_restarted,
                       .takes_back = c->base.ev.takes_back};
-    call_outlook out;
-    calls_look(c->b->base.inner, o, t, &out);
+    call_estimate out;
+    calls_estimate(c->b->base.inner, o, t, &out);
     br->expected_ms = out.status == 0 ? out.expected_ms : 0;
     br->step_ms = out.status == 0 ? out.step_ms : 0;
     br->inner = calls_start(c->b->base.inner, o, t, &ev);
@@ -223,10 +223,10 @@ static call_terms rival_terms(const silence_call *c, const call_place *at)
 
 /* A worker that was beaten, or does not even answer how it is, and has said nothing since is not slow. Others
  * are asked for a second opinion only now and then, and where there is room for it. */
-static bool may_start(silence_call *c, const call_place *at, const call_outlook *out)
+static bool may_start(silence_call *c, const call_place *at, const call_estimate *out)
 {
     silence_calls *b = c->b;
-    const pulse *p = pulse_of(b, at->life);
+    const life_signs *p = signs_of(b, at->life);
     if ((p->n_beaten > 0 || at->silent) && decorator_listened_ms(&b->base, p->spoke_ns) >= limit_ms(c))
         return true;
     if (b->budget < 1 || out->load >= 1) return false;
@@ -240,8 +240,8 @@ static void start_rival(silence_call *c)
     if (at.life == 0 || c->log.broken) return;    /* it waits for a worker, or could not go on elsewhere, */
     if (c->log.begun && !at.exact_resume) return; /* or only with other bytes */
     call_terms t = rival_terms(c, &at);
-    call_outlook out;
-    calls_look(c->b->base.inner, c->base.o, &t, &out);
+    call_estimate out;
+    calls_estimate(c->b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || !may_start(c, &at, &out)) return;
     LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->base.o->model), LOG_S("replica", at.replica_id),
         LOG_F("ms", decorator_listened_ms(&c->b->base, c->spoke_ns)),
@@ -346,7 +346,7 @@ static const calls_ops OPS = {.start = silence_calls_start,
                               .pause = pause,
                               .cancel = silence_calls_cancel,
                               .where = where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = decorator_free};
 

@@ -284,13 +284,13 @@ static call_place pipeline_calls_where(const model_call *call)
     return (call_place){.model = c->by->pipeline->name};
 }
 
-static void pipeline_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void pipeline_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     pipeline_calls *b = (pipeline_calls *)base;
     if (o->task == CALL_GENERATE && pipeline_calls_of(b, o->model))
-        *ret = (call_outlook){.n_ready = 1};
+        *ret = (call_estimate){.n_ready = 1};
     else
-        calls_look(b->base.inner, o, t, ret);
+        calls_estimate(b->base.inner, o, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *pipeline_calls_info(calls *base, const char *model, bool *ret_known)
@@ -320,7 +320,7 @@ static const calls_ops OPS = {.start = pipeline_calls_start,
                               .pause = pipeline_calls_pause,
                               .cancel = pipeline_calls_cancel,
                               .where = pipeline_calls_where,
-                              .look = pipeline_calls_look,
+                              .estimate = pipeline_calls_estimate,
                               .info = pipeline_calls_info,
                               .free = pipeline_calls_free};
 

@@ -165,12 +165,12 @@ static double cascade_left_ms(const cascade_call *c)
 
 static bool cascade_is_in_time(const cascade_call *c)
 {
-    call_outlook look;
+    call_estimate estimate;
     call_order *o = c->base.o->deadline_ns ? call_order_for(c->base.o, member(c)->model) : NULL;
     if (!o) return true; /* without memory it is tried */
-    calls_look(c->b->base.inner, o, &c->base.terms, &look);
+    calls_estimate(c->b->base.inner, o, &c->base.terms, &estimate);
     call_order_unref(o);
-    double expected_ms = look.status == 0 ? look.expected_ms : 0;
+    double expected_ms = estimate.status == 0 ? estimate.expected_ms : 0;
     return expected_ms + MARGIN_MS < cascade_left_ms(c);
 }
 
@@ -345,10 +345,10 @@ static call_place cascade_where(const model_call *call)
 }
 
 /* What somebody knows of a cascade is what its first member would say. */
-static void cascade_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void cascade_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     const cascade_rule *rule = cascade_rule_of((cascade_calls *)base, o->model);
-    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+    decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *cascade_info(calls *base, const char *model, bool *ret_known)
@@ -362,7 +362,7 @@ static const calls_ops OPS = {.start = cascade_start,
                               .pause = cascade_pause,
                               .cancel = cascade_cancel,
                               .where = cascade_where,
-                              .look = cascade_look,
+                              .estimate = cascade_estimate,
                               .info = cascade_info,
                               .free = decorator_free};
 

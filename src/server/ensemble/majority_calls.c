@@ -240,7 +240,7 @@ static const calls_ops OPS = {.start = majority_calls_start,
                               .pause = majority_calls_pause,
                               .cancel = majority_calls_cancel,
                               .where = majority_calls_where,
-                              .look = decorator_look,
+                              .estimate = decorator_estimate,
                               .info = decorator_info,
                               .free = decorator_free};
 

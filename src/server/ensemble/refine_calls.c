@@ -397,10 +397,10 @@ static call_place refine_where(const model_call *call)
     return p;
 }
 
-static void refine_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void refine_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     const refine_rule *rule = refine_rule_of((refine_calls *)base, o->model);
-    decorator_look_for((decorator_calls *)base, o, rule ? rule->fast : NULL, t, ret);
+    decorator_estimate_for((decorator_calls *)base, o, rule ? rule->fast : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *refine_info(calls *base, const char *model, bool *ret_known)
@@ -414,7 +414,7 @@ static const calls_ops OPS = {.start = refine_start,
                               .pause = refine_pause,
                               .cancel = refine_cancel,
                               .where = refine_where,
-                              .look = refine_look,
+                              .estimate = refine_estimate,
                               .info = refine_info,
                               .free = decorator_free};
 

@@ -265,10 +265,10 @@ static call_place rerank_calls_where(const model_call *call)
     return p;
 }
 
-static void rerank_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void rerank_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     const rerank_rule *rule = rerank_calls_rule_of((rerank_calls *)base, o->model);
-    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+    decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *rerank_calls_info(calls *base, const char *model, bool *ret_known)
@@ -282,7 +282,7 @@ static const calls_ops OPS = {.start = rerank_calls_start,
                               .pause = rerank_calls_pause,
                               .cancel = rerank_calls_cancel,
                               .where = rerank_calls_where,
-                              .look = rerank_calls_look,
+                              .estimate = rerank_calls_estimate,
                               .info = rerank_calls_info,
                               .free = decorator_free};
 

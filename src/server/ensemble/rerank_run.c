@@ -416,15 +416,16 @@ static void on_candidate_end(const call_events *ev, const call_result *res)
 /* What is left for candidates, when whoever weighs them needs its time, too. */
 static uint64_t gather_ms(const rerank_run *r)
 {
-    call_outlook look = {0};
+    call_estimate estimate = {0};
     const char *judge = judge_of(r->rule);
     uint64_t left = rerank_run_left_ms(r);
     call_order *o = judge && r->o->deadline_ns ? call_order_for(r->o, judge) : NULL;
     if (!o) return left;
-    calls_look(r->b->base.inner, o, &(call_terms){0}, &look);
+    calls_estimate(r->b->base.inner, o, &(call_terms){0}, &estimate);
     call_order_unref(o);
-    uint64_t needs =
-        look.status == 0 && look.expected_ms > 0 ? (uint64_t)look.expected_ms + MARGIN_MS : MARGIN_MS;
+    uint64_t needs = estimate.status == 0 && estimate.expected_ms > 0
+                         ? (uint64_t)estimate.expected_ms + MARGIN_MS
+                         : MARGIN_MS;
     return left > needs ? left - needs : 0;
 }
 

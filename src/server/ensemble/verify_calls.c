@@ -190,12 +190,12 @@ static double verify_calls_left_ms(const verify_call *c)
 
 static bool verify_calls_is_in_time(const verify_call *c, const char *model)
 {
-    call_outlook look;
+    call_estimate estimate;
     call_order *o = c->base.o->deadline_ns ? call_order_for(c->base.o, model) : NULL;
     if (!o) return true; /* without memory it is tried */
-    calls_look(c->b->base.inner, o, &c->base.terms, &look);
+    calls_estimate(c->b->base.inner, o, &c->base.terms, &estimate);
     call_order_unref(o);
-    return (look.status == 0 ? look.expected_ms : 0) < verify_calls_left_ms(c);
+    return (estimate.status == 0 ? estimate.expected_ms : 0) < verify_calls_left_ms(c);
 }
 
 /* There is no time for more: what a rule had mended goes out, else the safe text. */
@@ -538,10 +538,10 @@ static call_place verify_calls_where(const model_call *call)
 }
 
 /* What somebody knows of it is what its first member would say. */
-static void verify_calls_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void verify_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     const verify_rule *rule = verify_calls_rule_of((verify_calls *)base, o->model);
-    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0] : NULL, t, ret);
+    decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0] : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *verify_calls_info(calls *base, const char *model, bool *ret_known)
@@ -555,7 +555,7 @@ static const calls_ops OPS = {.start = verify_calls_start,
                               .pause = verify_calls_pause,
                               .cancel = verify_calls_cancel,
                               .where = verify_calls_where,
-                              .look = verify_calls_look,
+                              .estimate = verify_calls_estimate,
                               .info = verify_calls_info,
                               .free = decorator_free};
 

@@ -521,10 +521,10 @@ static call_place vote_where(const model_call *call)
     return p;
 }
 
-static void vote_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void vote_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     const vote_rule *rule = vote_rule_of((vote_calls *)base, o->model);
-    decorator_look_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+    decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *vote_info(calls *base, const char *model, bool *ret_known)
@@ -538,7 +538,7 @@ static const calls_ops OPS = {.start = vote_begin,
                               .pause = vote_pause,
                               .cancel = vote_cancel,
                               .where = vote_where,
-                              .look = vote_look,
+                              .estimate = vote_estimate,
                               .info = vote_info,
                               .free = decorator_free};
 

@@ -154,7 +154,7 @@ static bool is_step(const decision *d, const char *model)
     return false;
 }
 
-static bool is_busy(const config_rule *r, const route_outlook *o)
+static bool is_busy(const config_rule *r, const route_estimate *o)
 {
     if (!r) return false;
     return (r->max_load > 0 && o->load > r->max_load) ||
@@ -162,7 +162,7 @@ static bool is_busy(const config_rule *r, const route_outlook *o)
 }
 
 /* Why a model cannot be taken, DECIDE_RULE when it can. */
-static decide_why decide_judge(const walking *w, const config_rule *r, const route_outlook *o)
+static decide_why decide_judge(const walking *w, const config_rule *r, const route_estimate *o)
 {
     const route_facts *f = w->facts;
     if (!o->known) return DECIDE_UNKNOWN;
@@ -185,8 +185,8 @@ static bool is_better_resort(const decide_note *n, const decide_note *than)
 static void look_at(const walking *w, decide_note *n)
 {
     bool is_rule = n->rule < n->route->n_rules;
-    route_outlook o = {0};
-    w->view->look(w->view->user, n->model, &o);
+    route_estimate o = {0};
+    w->view->estimate(w->view->user, n->model, &o);
     n->expected_ms = o.expected_ms;
     n->load = o.load;
     n->has_cost = o.has_cost;
@@ -312,10 +312,10 @@ static bool find_beginner(walking *w, const config_route *r, size_t depth)
         const char *name;
         for (size_t k = 0; (name = target_at(r, i, k)); k++) {
             const config_route *next = route_find(w->book, name);
-            route_outlook o = {0};
+            route_estimate o = {0};
             if (next && depth < w->book->n_routes && find_beginner(w, next, depth + 1)) return true;
             if (next) continue;
-            w->view->look(w->view->user, name, &o);
+            w->view->estimate(w->view->user, name, &o);
             if (!o.known || !o.fits || !o.began) continue;
             w->d->steps[w->d->n++] = (decide_note){.route = r,
                                                    .rule = i,

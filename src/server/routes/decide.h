@@ -68,7 +68,7 @@ typedef struct decide_note {
     const char *model; /* whom to call; NULL: it did not come to that */
     decide_why why;
     route_condition cond;     /* of DECIDE_NO */
-    double expected_ms, load; /* of the model, when it was looked at, as are these: route_outlook's */
+    double expected_ms, load; /* of the model, when it was looked at, as are these: route_estimate's */
     bool has_cost;
     double cost, energy_j;
     energy_by energy_by;

@@ -37,7 +37,7 @@ typedef struct route_facts {
 } route_facts;
 
 /* What a call of a model would meet now. */
-typedef struct route_outlook {
+typedef struct route_estimate {
     bool known;         /* there is such a model */
     bool fits;          /* as far as is known it does what the endpoint asks */
     bool ready;         /* somebody would take the call */
@@ -50,7 +50,7 @@ typedef struct route_outlook {
     double cost;        /* so much */
     double energy_j;    /* and take; see energy_by */
     energy_by energy_by;
-} route_outlook;
+} route_estimate;
 
 typedef enum { ROUTE_HEADER_HOLDS, ROUTE_PATTERN_HOLDS } route_question;
 
@@ -58,7 +58,7 @@ typedef struct route_view {
     void *user;
     /* 1: it holds; 0: it does not; -1: the search gave up */
     int (*holds)(void *user, const config_rule *r, route_question q);
-    void (*look)(void *user, const char *model, route_outlook *ret);
+    void (*estimate)(void *user, const char *model, route_estimate *ret);
 } route_view;
 
 /* A key's hash, never 0. */

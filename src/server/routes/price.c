@@ -19,7 +19,7 @@ energy price_energy(const route_price *p, energy measured)
 }
 
 void price_estimate(const route_book *b, const char *model, double n_tokens, energy measured,
-                    route_outlook *ret)
+                    route_estimate *ret)
 {
     const route_price *p = price_find(b, model);
     energy e = price_energy(p, measured);
@@ -40,7 +40,7 @@ static bool over(double allowed, bool known, double is)
     return allowed > 0 && (!known || is > allowed);
 }
 
-bool price_is_over(const config_rule *r, const route_facts *f, const route_outlook *o)
+bool price_is_over(const config_rule *r, const route_facts *f, const route_estimate *o)
 {
     bool known = o->energy_by != ENERGY_UNKNOWN;
     if (over(f->max_cost, o->has_cost, o->cost) || over(f->max_energy_j, known, o->energy_j)) return true;

@@ -21,14 +21,14 @@ static int replay_holds(void *user, const config_rule *r, route_question q)
     return said;
 }
 
-static void replay_look(void *user, const char *model, route_outlook *ret)
+static void replay_estimate(void *user, const char *model, route_estimate *ret)
 {
     evidence *e = user;
     size_t i = 0;
     while (i < e->n_looks && strcmp(e->looks[i].model, model) != 0) i++;
-    *ret = (route_outlook){0};
+    *ret = (route_estimate){0};
     if (e->inner)
-        e->inner->look(e->inner->user, model, ret);
+        e->inner->estimate(e->inner->user, model, ret);
     else if (i < e->n_looks)
         *ret = e->looks[i].said;
     if (i == EVIDENCE_MAX || !e->inner) return;
@@ -39,7 +39,7 @@ static void replay_look(void *user, const char *model, route_outlook *ret)
 
 route_view evidence_view(evidence *e)
 {
-    return (route_view){.user = e, .holds = replay_holds, .look = replay_look};
+    return (route_view){.user = e, .holds = replay_holds, .estimate = replay_estimate};
 }
 
 /* ---- writing ------------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void put_evidence(buf *out, const route_book *b, const evidence *e)
     }
     buf_puts(out, "],\"models\":[");
     for (size_t i = 0; i < e->n_looks; i++) {
-        const route_outlook *o = &e->looks[i].said;
+        const route_estimate *o = &e->looks[i].said;
         json_put_open(out, NULL, '{');
         json_put_text(out, "model", e->looks[i].model);
         buf_printf(out, ",\"known\":%d,\"fits\":%d,\"ready\":%d,\"may_return\":%d,\"late\":%d,\"began\":%d",
@@ -195,20 +195,20 @@ static void read_looks(evidence *e, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list) && e->n_looks < EVIDENCE_MAX; i++) {
         const json_t *from = json_array_get(list, i);
-        struct evidence_look *to = &e->looks[e->n_looks++];
+        struct evidence_estimate *to = &e->looks[e->n_looks++];
         snprintf(to->model, sizeof to->model, "%s", json_text_of(from, "model"));
-        to->said = (route_outlook){.known = size_of(from, "known") != 0,
-                                   .fits = size_of(from, "fits") != 0,
-                                   .ready = size_of(from, "ready") != 0,
-                                   .may_return = size_of(from, "may_return") != 0,
-                                   .late = size_of(from, "late") != 0,
-                                   .began = size_of(from, "began") != 0,
-                                   .expected_ms = json_number_of(from, "ms"),
-                                   .load = json_number_of(from, "load"),
-                                   .has_cost = json_object_get(from, "cost") != NULL,
-                                   .cost = json_number_of(from, "cost"),
-                                   .energy_j = json_number_of(from, "energy_j"),
-                                   .energy_by = energy_of_name(json_text_of(from, "energy_by"))};
+        to->said = (route_estimate){.known = size_of(from, "known") != 0,
+                                    .fits = size_of(from, "fits") != 0,
+                                    .ready = size_of(from, "ready") != 0,
+                                    .may_return = size_of(from, "may_return") != 0,
+                                    .late = size_of(from, "late") != 0,
+                                    .began = size_of(from, "began") != 0,
+                                    .expected_ms = json_number_of(from, "ms"),
+                                    .load = json_number_of(from, "load"),
+                                    .has_cost = json_object_get(from, "cost") != NULL,
+                                    .cost = json_number_of(from, "cost"),
+                                    .energy_j = json_number_of(from, "energy_j"),
+                                    .energy_by = energy_of_name(json_text_of(from, "energy_by"))};
     }
 }
 

@@ -21,9 +21,9 @@ enum { EVIDENCE_MAX = 64 };
 typedef struct evidence {
     const route_view *inner; /* NULL: what is not written down is not known */
     const route_book *book;
-    struct evidence_look {
+    struct evidence_estimate {
         char model[136];
-        route_outlook said;
+        route_estimate said;
     } looks[EVIDENCE_MAX];
     struct evidence_hold {
         const config_rule *rule;

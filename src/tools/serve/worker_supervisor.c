@@ -52,7 +52,7 @@ struct worker_supervisor {
     agent *agent;
     relay *relay;
     tls_context *tls, *as_node; /* as_node: with which it fetches from other nodes */
-    Shoal__V1__Shelf shelf;
+    Shoal__V1__StoredFiles stored;
     char **digests;
     attach *attached;
     Shoal__V1__Replicas all;
@@ -359,13 +359,13 @@ static void put_files(worker_supervisor *c, Shoal__V1__AgentMessage *m)
     char **list = realloc(c->digests, (n + c->n_assigned + 1) * sizeof(char *));
     if (!list) return;
     c->digests = list;
-    shoal__v1__shelf__init(&c->shelf);
+    shoal__v1__stored_files__init(&c->stored);
     for (size_t i = 0; i < n; i++) list[i] = (char *)model_store_at(c->store, i)->digest;
     for (size_t i = 0; i < c->n_assigned; i++)
         if (c->assigned[i].own_file) list[n++] = c->assigned[i].a.artifact.digest;
-    c->shelf.digests = list;
-    c->shelf.n_digests = n < MEMBER_TABLE_FILES_MAX ? n : MEMBER_TABLE_FILES_MAX;
-    m->shelf = &c->shelf;
+    c->stored.digests = list;
+    c->stored.n_digests = n < MEMBER_TABLE_FILES_MAX ? n : MEMBER_TABLE_FILES_MAX;
+    m->stored = &c->stored;
 }
 
 void worker_supervisor_report(worker_supervisor *c, Shoal__V1__AgentMessage *m)

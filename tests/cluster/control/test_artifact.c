@@ -285,13 +285,13 @@ static member_entry *attached(member_table *r, const char *name, const char *sit
     uint8_t bytes[400];
     Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
-    Shoal__V1__Shelf shelf = SHOAL__V1__SHELF__INIT;
+    Shoal__V1__StoredFiles stored = SHOAL__V1__STORED_FILES__INIT;
     f.site = (char *)site;
     f.address = ":7081";
     m.hello = &f;
-    m.shelf = &shelf;
-    shelf.digests = &digest;
-    shelf.n_digests = digest != NULL;
+    m.stored = &stored;
+    stored.digests = &digest;
+    stored.n_digests = digest != NULL;
     assert_int_equal(member_table_admit(r, name, 1, &e, NULL), 0);
     size_t n = shoal__v1__agent_message__pack(&m, bytes);
     assert_int_equal(member_table_hear(r, e, bytes, n, 1, &bits, &pong, NULL), 0);
@@ -339,15 +339,15 @@ static void a_machine_that_claims_what_cannot_be_is_refused(void **state)
     uint8_t bytes[400];
     char *odd = "../../etc/passwd";
     Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
-    Shoal__V1__Shelf shelf = SHOAL__V1__SHELF__INIT;
+    Shoal__V1__StoredFiles stored = SHOAL__V1__STORED_FILES__INIT;
     assert_int_equal(member_table_new(&r, NULL), 0);
     e = attached(r, "pi", "house", hex_a);
-    m.shelf = &shelf;
-    shelf.digests = &odd;
-    shelf.n_digests = 1;
+    m.stored = &stored;
+    stored.digests = &odd;
+    stored.n_digests = 1;
     size_t n = shoal__v1__agent_message__pack(&m, bytes);
     assert_int_equal(member_table_hear(r, e, bytes, n, 1, &bits, &pong, NULL), SHOAL_EPROTOCOL);
-    assert_string_equal(e->shelf->digests[0], hex_a); /* what it said before stays */
+    assert_string_equal(e->stored->digests[0], hex_a); /* what it said before stays */
     member_table_free(r);
 }
 

@@ -430,7 +430,7 @@ static void who_would_be_late_is_not_asked(void **state)
     bench b;
     outcome o;
     bench_open(&b);
-    b.s.outlook.expected_ms = 400;
+    b.s.estimate.expected_ms = 400;
     ask(&b, &o, "what is love", in_ms(&b, 300));
     answer(b.s.calls[0], "Front Door Lock is open.", NULL);
     assert_int_equal(b.s.n, 1);

@@ -47,8 +47,8 @@ struct script {
     const env *env;
     scripted *calls[SCRIPT_MAX];
     size_t n, n_open;
-    call_outlook outlook; /* what calls_look says; status 0: somebody is there */
-    uint64_t alive[8];    /* lives of the replicas: the first that the terms allow gets the call */
+    call_estimate estimate; /* what calls_estimate says; status 0: somebody is there */
+    uint64_t alive[8];      /* lives of the replicas: the first that the terms allow gets the call */
     size_t n_alive;
     const char *(*identity)(uint64_t life); /* of a replica; NULL: all have "d1" */
     bool inexact;                           /* no reply goes on elsewhere with the same bits */
@@ -149,10 +149,10 @@ static inline call_place script_where(const model_call *call)
                         .adapter_digest = *c->order->adapter ? "a1" : ""};
 }
 
-static inline void script_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static inline void script_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     script *s = (script *)base;
-    *ret = s->outlook;
+    *ret = s->estimate;
     if (ret->status == 0 && !script_pick(s, t)) ret->status = SHOAL_EUNAVAILABLE;
 }
 
@@ -176,7 +176,7 @@ static inline void script_init(script *s)
                                   .pause = script_pause,
                                   .cancel = script_cancel,
                                   .where = script_where,
-                                  .look = script_look,
+                                  .estimate = script_estimate,
                                   .info = script_info,
                                   .free = script_free};
     *s = (script){.base = {&OPS}, .sim = env_sim_new(1), .alive = {1, 2}, .n_alive = 2};
@@ -199,8 +199,8 @@ static inline void script_done(script *s)
 static inline void script_lives(script *s, const uint64_t *lives)
 {
     for (s->n_alive = 0; lives[s->n_alive]; s->n_alive++) s->alive[s->n_alive] = lives[s->n_alive];
-    s->outlook.status = s->n_alive ? 0 : SHOAL_EUNAVAILABLE;
-    s->outlook.may_return = true;
+    s->estimate.status = s->n_alive ? 0 : SHOAL_EUNAVAILABLE;
+    s->estimate.may_return = true;
 }
 
 /* The call below ends so. */

@@ -711,9 +711,9 @@ static model_call *watch_start(calls *base, call_order *o, const call_terms *t, 
     return call;
 }
 
-static void watch_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void watch_look(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    calls_look(((watch *)base)->inner, o, t, ret);
+    calls_estimate(((watch *)base)->inner, o, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *watch_info(calls *base, const char *model, bool *ret_known)
@@ -730,7 +730,7 @@ static void watch_free(calls *base)
 static calls *watch_new(sim_gateway *w, const sim_cluster *c)
 {
     static const calls_ops OPS = {
-        .start = watch_start, .look = watch_look, .info = watch_info, .free = watch_free};
+        .start = watch_start, .estimate = watch_look, .info = watch_info, .free = watch_free};
     watch *x = calloc(1, sizeof *x);
     *x = (watch){.base = {&OPS}, .inner = w->calls, .w = w, .c = c};
     return &x->base;

@@ -24,8 +24,8 @@ static void bench_open(bench *b)
 {
     *b = (bench){0};
     script_init(&b->s);
-    b->s.outlook.expected_ms = EXPECTED_MS;
-    b->s.outlook.n_ready = 2;
+    b->s.estimate.expected_ms = EXPECTED_MS;
+    b->s.estimate.n_ready = 2;
     b->observer = (call_observer){.user = b, .hedged = on_hedged};
     hedge_options o = {.observer = &b->observer};
     assert_int_equal(hedge_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
@@ -153,13 +153,13 @@ static void where_there_is_no_room_nothing_is_hedged(void **state)
     bench_open(&b);
     nothing_is_hedged(&b.s, &b); /* not measured often enough */
     settle(&b);
-    b.s.outlook.load = 0.5;
+    b.s.estimate.load = 0.5;
     nothing_is_hedged(&b.s, &b);
-    b.s.outlook.load = 0;
-    b.s.outlook.n_ready = 1;
+    b.s.estimate.load = 0;
+    b.s.estimate.n_ready = 1;
     nothing_is_hedged(&b.s, &b);
-    b.s.outlook.n_ready = 2;
-    b.s.outlook.expected_ms = 0;
+    b.s.estimate.n_ready = 2;
+    b.s.estimate.expected_ms = 0;
     nothing_is_hedged(&b.s, &b);
     bench_close(&b);
 }

@@ -263,20 +263,20 @@ static void a_capable_replica_that_starts_is_waited_for(void **state)
     capable_world h;
     Shoal__V1__Capabilities lacks;
     Shoal__V1__GenerateRequest g = SHOAL__V1__GENERATE_REQUEST__INIT;
-    call_outlook look;
+    call_estimate estimate;
     g.n_beams = 2;
     lack(&lacks, ROUTER_BEAMS);
     capable_open(&h);
     capable_put(&h, "m/0", "sim:lacks", &lacks);
     call_order *o = call_order_new(CALL_GENERATE, "m", &g.base, NULL);
-    calls_look(h.c, o, &(call_terms){0}, &look);
-    assert_int_equal(look.status, SHOAL_EUNSUPPORTED);
-    assert_false(look.may_return);
+    calls_estimate(h.c, o, &(call_terms){0}, &estimate);
+    assert_int_equal(estimate.status, SHOAL_EUNSUPPORTED);
+    assert_false(estimate.may_return);
     sim_worker_at(&h.world, "sim:later")->runs = false;
     capable_put(&h, "m/1", "sim:later", NULL);
-    calls_look(h.c, o, &(call_terms){0}, &look);
-    assert_int_equal(look.status, SHOAL_EUNAVAILABLE);
-    assert_true(look.may_return);
+    calls_estimate(h.c, o, &(call_terms){0}, &estimate);
+    assert_int_equal(estimate.status, SHOAL_EUNAVAILABLE);
+    assert_true(estimate.may_return);
     call_order_unref(o);
     capable_close(&h);
 }

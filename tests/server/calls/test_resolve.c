@@ -149,11 +149,11 @@ static void whoever_is_not_there_or_would_be_late_is_not_asked(void **state)
 {
     bench b;
     bench_open(&b);
-    b.s.outlook.expected_ms = 51;
+    b.s.estimate.expected_ms = 51;
     start(&b);
     assert_string_equal(b.model, "m:chain");
     assert_string_equal(b.fact.why, "m would take about 51 ms, and may take 50");
-    b.s.outlook = (call_outlook){.status = SHOAL_EUNAVAILABLE};
+    b.s.estimate = (call_estimate){.status = SHOAL_EUNAVAILABLE};
     start(&b);
     assert_string_equal(b.fact.why, "no replica serves m now");
     assert_int_equal(b.what, DECIDE_DONE); /* the chain is asked all the same: somebody may come back */

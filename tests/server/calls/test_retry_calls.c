@@ -170,15 +170,15 @@ static void nobody_waits_for_a_model_that_has_failed(void **state)
     heard h = {0}, later = {0};
     bench_open(&b);
     script_lives(&b.s, (uint64_t[]){0});
-    b.s.outlook.may_return = false;
+    b.s.estimate.may_return = false;
     script_embed(b.c, &h, 0);
     script_end(b.s.calls[0], CALL_FAULT_ABSENT);
     assert_int_equal(h.status, SHOAL_EUNAVAILABLE);
-    b.s.outlook.may_return = true;
+    b.s.estimate.may_return = true;
     script_embed(b.c, &later, 0);
     script_end(b.s.calls[1], CALL_FAULT_ABSENT);
     assert_int_equal(later.n_ends, 0);
-    b.s.outlook.may_return = false; /* it fails while the call waits: one more try says why */
+    b.s.estimate.may_return = false; /* it fails while the call waits: one more try says why */
     env_sim_run(b.s.sim, 5);
     script_end(b.s.calls[2], CALL_FAULT_ABSENT);
     assert_int_equal(later.status, SHOAL_EUNAVAILABLE);

@@ -26,7 +26,7 @@ static void bench_open(bench *b)
 {
     *b = (bench){0};
     script_init(&b->s);
-    b->s.outlook.step_ms = STEP_MS;
+    b->s.estimate.step_ms = STEP_MS;
     b->observer = (call_observer){.user = b, .moved = on_moved};
     silence_options o = {.observer = &b->observer};
     assert_int_equal(silence_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
@@ -266,7 +266,7 @@ static void a_slow_worker_is_learnt(void **state)
     heard h = {0};
     int n_late = 0;
     bench_open(&b);
-    b.s.outlook.step_ms = 1;
+    b.s.estimate.step_ms = 1;
     scripted *c = begin(&b, &h);
     for (int i = 0; i < 400; i++) {
         size_t before = b.s.n;
@@ -285,7 +285,7 @@ static void without_measurements_it_waits_longer(void **state)
     bench b;
     heard h = {0};
     bench_open(&b);
-    b.s.outlook.step_ms = 0;
+    b.s.estimate.step_ms = 0;
     script_generate(b.c, &h, 0);
     pass(&b, SILENCE_UNKNOWN_MS - 5);
     assert_int_equal(b.s.n, 1);
@@ -299,7 +299,7 @@ static void a_long_prompt_may_take_its_time(void **state)
     bench b;
     heard h = {0};
     bench_open(&b);
-    b.s.outlook.expected_ms = 500;
+    b.s.estimate.expected_ms = 500;
     script_generate(b.c, &h, 0);
     pass(&b, 1990);
     assert_int_equal(b.s.n, 1);
@@ -329,7 +329,7 @@ static void a_busy_replica_is_not_asked(void **state)
     bench b;
     heard h = {0};
     bench_open(&b);
-    b.s.outlook.load = 1;
+    b.s.estimate.load = 1;
     begin(&b, &h);
     pass(&b, 10000);
     assert_int_equal(b.s.n, 1);

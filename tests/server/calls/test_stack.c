@@ -252,15 +252,15 @@ static bool sim_may_return(const cluster *k, const call_terms *t)
     return false;
 }
 
-static void sim_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+static void sim_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
     cluster *k = (cluster *)base;
     const sim_replica *r = sim_pick(k, t);
-    *ret = (call_outlook){.status = r ? 0 : SHOAL_EUNAVAILABLE,
-                          .may_return = sim_may_return(k, t),
-                          .n_ready = N_REPLICAS,
-                          .expected_ms = PREFILL_MS,
-                          .step_ms = STEP_MS};
+    *ret = (call_estimate){.status = r ? 0 : SHOAL_EUNAVAILABLE,
+                           .may_return = sim_may_return(k, t),
+                           .n_ready = N_REPLICAS,
+                           .expected_ms = PREFILL_MS,
+                           .step_ms = STEP_MS};
     if (r) ret->load = r->n_calls / 64.0;
 }
 
@@ -319,7 +319,7 @@ static calls *cluster_open(cluster *k, uint64_t seed)
                                   .pause = sim_pause,
                                   .cancel = sim_cancel,
                                   .where = sim_where,
-                                  .look = sim_look,
+                                  .estimate = sim_estimate,
                                   .info = sim_info,
                                   .free = sim_free};
     calls *c = &k->base;

@@ -31,7 +31,7 @@ enum { BOOK_MODELS = 5 };
 typedef struct book {
     gateway_config *config;
     route_facts facts;
-    route_outlook models[BOOK_MODELS]; /* a to e */
+    route_estimate models[BOOK_MODELS]; /* a to e */
     const char *text;
     bool header, gives_up;
     size_t n_asked; /* of the view */
@@ -46,7 +46,7 @@ static inline int book_holds(void *user, const config_rule *r, route_question q)
     return b->gives_up ? -1 : regex_find(r->pattern, b->text, strlen(b->text)) == REGEX_FOUND;
 }
 
-static inline void book_look(void *user, const char *model, route_outlook *ret)
+static inline void book_estimate(void *user, const char *model, route_estimate *ret)
 {
     book *b = user;
     b->n_asked++;
@@ -68,12 +68,12 @@ static inline void book_open(book *b, const char *routes)
                              .n_tokens = 10,
                              .keys = {0, 0, 0, 12345}};
     for (size_t i = 0; i < BOOK_MODELS; i++)
-        b->models[i] = (route_outlook){.known = true, .fits = true, .ready = true};
+        b->models[i] = (route_estimate){.known = true, .fits = true, .ready = true};
 }
 
 static inline route_view book_view(book *b)
 {
-    return (route_view){.user = b, .holds = book_holds, .look = book_look};
+    return (route_view){.user = b, .holds = book_holds, .estimate = book_estimate};
 }
 
 static inline decide_what book_decide(book *b, const char *route)

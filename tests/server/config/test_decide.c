@@ -132,7 +132,7 @@ static void a_domain_is_asked_for_only_when_a_rule_wants_it(void **state)
 static void who_cannot_is_passed_over_with_a_reason(void **state)
 {
     static const struct row {
-        route_outlook a;
+        route_estimate a;
         const char *steps, *why;
     } rows[] = {
         {{0}, "b", "rule 1: no model a here"},
@@ -172,7 +172,7 @@ static void when_nobody_can_well_the_best_of_them_is_asked(void **state)
     assert_string_equal(book_steps(&b, "r"), "c");
     assert_int_equal(b.d.steps[0].why, DECIDE_LAST);
     assert_string_equal(why_of(&b, &b.d.steps[0]), "fallback 2: nothing else: about 400 ms, load 0.00");
-    for (int i = 0; i < 3; i++) b.models[i] = (route_outlook){.known = true, .fits = true};
+    for (int i = 0; i < 3; i++) b.models[i] = (route_estimate){.known = true, .fits = true};
     assert_string_equal(book_steps(&b, "r"), "a"); /* the call waits for a worker that comes back */
     for (int i = 0; i < 3; i++) b.models[i].fits = false;
     assert_int_equal(book_decide(&b, "r"), DECIDE_NOBODY);
@@ -188,7 +188,7 @@ static void who_is_over_the_budget_is_never_asked(void **state)
         "  - {name: r, rules: [{max_cost: 0.5, model: a}, {max_energy_j: 3, model: b}], fallback: [c, d]}\n");
     b.models[0].has_cost = true;
     b.models[0].cost = 0.6;
-    b.models[1] = (route_outlook){.known = true, .fits = true, .ready = true};
+    b.models[1] = (route_estimate){.known = true, .fits = true, .ready = true};
     assert_string_equal(book_steps(&b, "r"), "c d");
     assert_string_equal(why_of(&b, &b.d.skipped[0]),
                         "rule 1: a is over the budget: it would take about 0.6 of cost, and 0.5 are allowed");
@@ -410,15 +410,15 @@ static void draw_request(book *b, uint64_t *seed)
     b->header = draw(seed, 2);
     b->gives_up = draw(seed, 9) == 0;
     for (int i = 0; i < BOOK_MODELS; i++)
-        b->models[i] = (route_outlook){.known = draw(seed, 9) != 0,
-                                       .fits = draw(seed, 5) != 0,
-                                       .ready = draw(seed, 4) != 0,
-                                       .expected_ms = (double)draw(seed, 200),
-                                       .load = (double)draw(seed, 30) / 10,
-                                       .has_cost = draw(seed, 4) != 0,
-                                       .cost = (double)draw(seed, 100) / 100,
-                                       .energy_j = (double)draw(seed, 50),
-                                       .energy_by = (energy_by)draw(seed, N_ENERGIES)};
+        b->models[i] = (route_estimate){.known = draw(seed, 9) != 0,
+                                        .fits = draw(seed, 5) != 0,
+                                        .ready = draw(seed, 4) != 0,
+                                        .expected_ms = (double)draw(seed, 200),
+                                        .load = (double)draw(seed, 30) / 10,
+                                        .has_cost = draw(seed, 4) != 0,
+                                        .cost = (double)draw(seed, 100) / 100,
+                                        .energy_j = (double)draw(seed, 50),
+                                        .energy_by = (energy_by)draw(seed, N_ENERGIES)};
     f->max_cost = draw(seed, 9) ? 0 : (double)draw(seed, 100) / 100 + 0.01;
     f->max_energy_j = draw(seed, 9) ? 0 : (double)draw(seed, 50) + 1;
 }
@@ -431,7 +431,7 @@ static bool is_within(const route_facts *f, bool has_cost, double cost, energy_b
 
 static bool is_feasible(const book *b, const char *model)
 {
-    const route_outlook *o = &b->models[model[0] - 'a'];
+    const route_estimate *o = &b->models[model[0] - 'a'];
     if (!is_within(&b->facts, o->has_cost, o->cost, o->energy_by, o->energy_j)) return false;
     return o->known && o->fits && o->ready && (!b->facts.has_deadline || o->expected_ms <= b->facts.left_ms);
 }

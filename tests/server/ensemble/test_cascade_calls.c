@@ -254,7 +254,7 @@ static void who_would_come_too_late_is_not_asked(void **state)
     bench b;
     heard h = {0};
     bench_open(&b);
-    b.s.outlook.expected_ms = 300;
+    b.s.estimate.expected_ms = 300;
     script_generate(b.c, &h, b.s.env->now_ns(b.s.env->user) + 200 * 1000000ull);
     answer(&b, b.s.calls[0], "quick", 0.1);
     assert_string_equal(h.text, "quick");

@@ -482,7 +482,7 @@ static void the_judge_has_its_time_within_the_deadline(void **state)
 {
     bench b;
     bench_open(&b, BY_JUDGE);
-    b.s.outlook.expected_ms = 200; /* what the judge is expected to take */
+    b.s.estimate.expected_ms = 200; /* what the judge is expected to take */
     ask(&b, 0, 1, 0, 500);
     answer(b.s.calls[0], "on");
     env_sim_run(b.s.sim, 300);
@@ -509,7 +509,7 @@ static void who_is_first_after_all_goes_out(void **state)
 {
     bench b;
     bench_open(&b, BY_JUDGE);
-    b.s.outlook.expected_ms = 400;
+    b.s.estimate.expected_ms = 400;
     ask(&b, 0, 1, 0, 500);
     env_sim_run(b.s.sim, 200); /* nobody has answered when the judge should have begun */
     assert_int_equal(b.s.n_open, 2);

@@ -108,7 +108,7 @@ static void a_price_is_the_book_s_or_what_was_measured(void **state)
     route_price prices[] = {{.model = "big", .cost = &cost, .energy_j = &j}, {.model = "free"}};
     route_book b = {.prices = prices, .n_prices = 2};
     energy measured = {0.1, ENERGY_RAPL};
-    route_outlook o = {0};
+    route_estimate o = {0};
     price_estimate(&b, "big:german", 200, measured, &o);
     assert_true(o.has_cost && o.cost == 0.1);
     assert_true(o.energy_by == ENERGY_CONFIGURED && o.energy_j == 4);

@@ -59,19 +59,19 @@ static const char *asked_at(const char *endpoint)
 }
 
 /* Every model of the file is there, and idle. */
-static void cli_route_look(void *user, const char *model, route_outlook *ret)
+static void cli_route_estimate(void *user, const char *model, route_estimate *ret)
 {
     deciding *x = user;
     shoal_model *m = NULL;
     shoal_model_info info;
-    *ret = (route_outlook){0};
+    *ret = (route_estimate){0};
     if (x->rc == 0) x->rc = open_model(&m, x, model);
     if (x->rc == 0) x->rc = shoal_model_describe(m, &info, x->err);
     if (x->rc == 0) {
         bool replies = task_fits(TASK_COMPLETES, info.task, info.n_labels);
-        *ret = (route_outlook){.known = true,
-                               .fits = task_fits(asked_at(x->facts.endpoint), info.task, info.n_labels),
-                               .ready = true};
+        *ret = (route_estimate){.known = true,
+                                .fits = task_fits(asked_at(x->facts.endpoint), info.task, info.n_labels),
+                                .ready = true};
         price_estimate(&x->config->book, model, price_tokens(&x->facts, replies, 0), (energy){0}, ret);
     }
     shoal_model_close(m);
@@ -164,7 +164,7 @@ int cli_route_decide(const gateway_config *c, const cli_route_ask *ask, buf *ret
         return ret_json->failed ? err_nomem(err) : 0;
     }
     if (!r) return err_set(err, SHOAL_EINVALID, "there is no route '%.64s' in the configuration", ask->route);
-    route_view inner = {.user = &x, .holds = cli_route_holds, .look = cli_route_look};
+    route_view inner = {.user = &x, .holds = cli_route_holds, .estimate = cli_route_estimate};
     evidence *e = calloc(1, sizeof *e);
     if (!e) return err_nomem(err);
     e->inner = &inner;
