@@ -223,6 +223,9 @@ attempt attempt_action(grounder *g, const action_def *x, const units *u, const c
     if (strange) t.how = t.how == NOT_HERE && entity_mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
     if (t.how == DO_IT) t.how = ground_attempt_check_kinds(g, &t);
     if (t.how == DO_IT) t.how = assign_values(g, &t, u, r);
+    if (!x->service && t.how == OUT_OF_RANGE) t.how = DO_IT; /* no bounds where nothing is set */
+    if (!x->service && (t.how == ASK_VALUE || t.how == WRONG_UNIT || t.how == DIFFERENCE || t.how == NOT_SO))
+        t.how = NOT_CLEAR; /* it explains something else */
     return t;
 }
 
