@@ -45,7 +45,7 @@ answer=$(ask @"$work/many.json")
 has "stage 'intents' (model home-intent): 'input' has more than 64 items" "$answer"
 has '"code":"pipeline_limit"' "$answer"
 { printf '{"pipeline":"requests","input":"'; head -c 1048570 /dev/zero | tr '\0' a; printf '"}'; } >"$work/huge.json"
-has "the request body is too large" "$(ask @"$work/huge.json")"
+has "bytes here (limits.max_body_bytes of its configuration)" "$(ask @"$work/huge.json")"
 head -c 100000 "$work/huge.json" | sed "s/requests/values/; s/\$/\"}/" >"$work/long.json"
 has "this pipeline takes at most 16384" "$(ask @"$work/long.json")"
 

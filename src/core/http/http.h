@@ -15,6 +15,9 @@
 #ifndef HTTP_HTTP_H
 #define HTTP_HTTP_H
 
+/* Of a 413 whose body is over http_handler.body_limit (error_body): a server may say more. */
+#define HTTP_BODY_TOO_LARGE "the request body is too large"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -312,7 +312,7 @@ static int understand_head(http_conn *c, http_request *r, const char *data, size
     http_request_limit_body(r);
     *why = "a request to speak another protocol has no body";
     if (r->intake == HTTP_TUNNEL && (c->chunked || c->body_left)) return 400;
-    *why = "the request body is too large";
+    *why = HTTP_BODY_TOO_LARGE;
     if (c->body_left > r->max_body) return 413;
     c->keep_alive = is_kept_alive(r);
     return check_expect(c, r, why);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "http/http.h"
 
 enum { METHOD_MAX = 32, CHUNK_LINE_BYTES = 256, CHUNK_SIZE_DIGITS = 12 };
 
@@ -175,7 +176,7 @@ static int take_size(http1_chunks *c, const char *line, size_t n, size_t max_bod
         return 400;
     }
     if (c->left > max_body - body->len) {
-        *ret_why = "the request body is too large";
+        *ret_why = HTTP_BODY_TOO_LARGE;
         return 413;
     }
     c->state = c->left ? CHUNK_DATA : CHUNK_TRAILERS;

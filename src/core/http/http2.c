@@ -156,7 +156,7 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
     } else if (!*r->path || (r->protocol && r->intake != HTTP_TUNNEL)) {
         http2_refuse(r, 501, "CONNECT is not served here");
     } else if (length && http1_parse_length(length, &n) && n > r->max_body) {
-        http2_refuse(r, 413, "the request body is too large");
+        http2_refuse(r, 413, HTTP_BODY_TOO_LARGE);
     } else {
         r->headed = r->intake != HTTP_WHOLE;
         if (r->headed) r->received_ns = clock_ns();
@@ -213,7 +213,7 @@ static void take_piece(http_conn *c, http_request *r, const uint8_t *data, size_
     give_conn(c, n);
     http2_give_stream(c, r->stream_id, n);
     if (too_large)
-        http_request_end_body(r, 413, "the request body is too large");
+        http_request_end_body(r, 413, HTTP_BODY_TOO_LARGE);
     else
         h->on_body(h->user, r, data, n);
 }
@@ -225,7 +225,7 @@ static void take_whole(http_conn *c, http_request *r, const uint8_t *data, size_
     size_t per_conn = BODIES_PER_CONN * l->max_body_bytes;
     if (per_conn < r->max_body) per_conn = r->max_body;
     if (n > r->max_body - r->body.len) {
-        http2_refuse(r, 413, "the request body is too large");
+        http2_refuse(r, 413, HTTP_BODY_TOO_LARGE);
     } else if (c->body_bytes + n > per_conn) {
         http2_reset(c, id, NGHTTP2_REFUSED_STREAM);
     } else if (buf_append(&r->body, data, n) != 0) {

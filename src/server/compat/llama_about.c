@@ -37,7 +37,7 @@ int llama_choose(gateway_request *rq, const char *given, const char *task, char 
     char base[LLAMA_NAME_MAX];
     const Shoal__V1__ModelInfo *info;
     bool known;
-    given = model_resolve_alias(rq, given);
+    given = given ? model_resolve_alias(rq, given) : model_resolve_first(rq, task);
     if (!given) {
         int rc = model_resolve(rq, task, &given, &info, e);
         if (rc == 0) snprintf(ret, LLAMA_NAME_MAX, "%s", given);

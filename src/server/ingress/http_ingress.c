@@ -494,17 +494,6 @@ static bool is_known(void *user, const http_request *http)
     return auth_count(g->settings->auth) > 0 && admission_knows(g, admission_shown_over_http(http));
 }
 
-static void error_body(void *user, const http_request *http, int status, const char *message, buf *out,
-                       const char **ret_content_type)
-{
-    gateway *g = user;
-    api_error e;
-    api_error_from_status(&e, status, message);
-    request_count_refused(g, &e);
-    dialect_put_error(out, http ? dialect_of(g->endpoints, http_path(http)) : 0, &e);
-    *ret_content_type = "application/json";
-}
-
 static bool listens(const gateway_config *c)
 {
     for (size_t i = 0; i < c->n_pipelines; i++)
@@ -528,6 +517,35 @@ static size_t body_limit(void *user, const http_request *http)
     bool texts = at->takes & ENDPOINT_PIPELINE;
     size_t usual = ingress_request_max_bytes(g);
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
+}
+
+/* What the limit is, and which key of the configuration has it. */
+static void too_large(gateway *g, const http_request *http, api_error *e)
+{
+    const char *allow, *key = "limits.max_body_bytes";
+    const endpoint *at = endpoint_find(g->endpoints, http_method(http), http_path(http), &allow);
+    size_t most = body_limit(g, http);
+    if (most && at && at->takes & ENDPOINT_DOCUMENTS) key = "retrieval.max_document_mb";
+    if (most && at && at->takes & ENDPOINT_SOUND) key = "limits.max_audio_mb";
+    if (!most) most = ingress_request_max_bytes(g);
+    api_error_from_status(e, 413, HTTP_BODY_TOO_LARGE);
+    snprintf(e->message, sizeof e->message,
+             "the request body is too large: this server takes %zu bytes here (%s of its configuration)",
+             most, key);
+}
+
+static void error_body(void *user, const http_request *http, int status, const char *message, buf *out,
+                       const char **ret_content_type)
+{
+    gateway *g = user;
+    api_error e;
+    if (http && strcmp(message, HTTP_BODY_TOO_LARGE) == 0)
+        too_large(g, http, &e);
+    else
+        api_error_from_status(&e, status, message);
+    request_count_refused(g, &e);
+    dialect_put_error(out, http ? dialect_of(g->endpoints, http_path(http)) : 0, &e);
+    *ret_content_type = "application/json";
 }
 
 /* ---- packed bodies ------------------------------------------------------------------------------- */

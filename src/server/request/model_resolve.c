@@ -65,6 +65,15 @@ static int unknown_model(const gateway_request *rq, const char *task, const char
     return rc;
 }
 
+const char *model_resolve_first(const gateway_request *rq, const char *task)
+{
+    for (size_t i = 0; i < registry_count(rq->registry); i++) {
+        const replica *r = registry_at(rq->registry, i);
+        if (r->info && does(r->info, task) && admission_shows(rq, r->model)) return r->model;
+    }
+    return NULL;
+}
+
 /* The one model with this task. */
 static int choose_only(gateway_request *rq, const char *task, const char **ret_name, api_error *e)
 {

@@ -9,6 +9,10 @@
  * model_resolve and admission_may_use, which know the names of what is served alone. */
 const char *model_resolve_alias(gateway_request *rq, const char *name);
 
+/* The first model that does the task and that the key may use; NULL: none is up. Borrowed until the next turn of the
+ * loop. */
+const char *model_resolve_first(const gateway_request *rq, const char *task);
+
 /* A model that does the task (task_fits). Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the
  * model in rq: a name may be "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its
  * digest. *ret_info is NULL when no replica has come up yet; then the call itself waits for one. 0 or an

@@ -229,6 +229,18 @@ static unsigned dialect_here(const gateway_request *rq)
     return rq->endpoint ? rq->endpoint->takes : dialect_of(rq->gateway->endpoints, request_path(rq));
 }
 
+/* A deadline that was missed: how long it was, and where it was set. */
+static const api_error *tell_deadline(const gateway_request *rq, const api_error *e, api_error *more)
+{
+    bool told = strstr(e->message, "_ms") || strstr(e->message, "-ms");
+    if (!e->code || strcmp(e->code, "deadline_exceeded") != 0 || told || !rq->deadline_ns) return e;
+    *more = *e;
+    snprintf(more->message, sizeof more->message, "%.400s: it was %llu ms, by %s", e->message,
+             (unsigned long long)((rq->deadline_ns - rq->start_ns) / 1000000),
+             rq->names_deadline ? "the request (x-shoal-deadline-ms)" : "deadline_ms of the configuration");
+    return more;
+}
+
 /* After a stream has begun its status line is gone: the error becomes the stream's last event. */
 static void error_in_stream(gateway_request *rq, const api_error *e)
 {
@@ -243,6 +255,8 @@ static void error_in_stream(gateway_request *rq, const api_error *e)
 
 void request_error(gateway_request *rq, const api_error *e)
 {
+    api_error more;
+    e = tell_deadline(rq, e, &more);
     if (rq->streaming) {
         error_in_stream(rq, e);
         return;

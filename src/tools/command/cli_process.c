@@ -164,11 +164,8 @@ int cli_process_reach(const http_where *where, shoal_err *err)
 int cli_process_refused(int status, const json_t *answer, shoal_err *err)
 {
     const char *why = json_text_of(json_object_get(answer, "error"), "message");
-    return err_set(
-        err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s", status, why,
-        status == 401   ? "; give the key with --key or SHOAL_API_KEY"
-        : status == 413 ? "; limits.max_audio_mb and max_body_bytes of its configuration say how much"
-                        : "");
+    return err_set(err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s",
+                   status, why, status == 401 ? "; give the key with --key or SHOAL_API_KEY" : "");
 }
 
 /* One exchange; what came is JSON, and was not refused. live NULL: in one piece. */

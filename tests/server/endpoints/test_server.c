@@ -245,6 +245,7 @@ static void gateway_keeps_deadlines(void **state)
     expect(&h, CHAT "\r\nx-shoal-max-energy-j: +1", BODY("slow"), 400, "\"param\":\"x-shoal-max-energy-j\"");
     expect(&h, CHAT "\r\nx-shoal-deadline-ms: soon", BODY("slow"), 400, "x-shoal-deadline-ms");
     expect(&h, CHAT "\r\nx-shoal-deadline-ms: 30", BODY("slow"), 504, "deadline_exceeded");
+    assert_non_null(strstr(h.reply, "it was 30 ms, by the request (x-shoal-deadline-ms)"));
     close_house(&h);
 }
 
