@@ -26,6 +26,12 @@ routed 'auto; home-chat-s \(rule home: domain devices 0\.[0-9]+\); home-chat-m \
 grep -q '"model":"home-chat-s"' "$body" || fail "the answer does not name its model: $(cat "$body")"
 chat "why is the sky blue"
 routed 'auto; home-chat-m \(fallback 1\); home-chat-s \(fallback 2\)'
+# run and chat take a route as they take a model
+for command in run chat; do
+    echo "turn on the kitchen light" | "$SHOAL_BIN" $command auto --server "$url" --no-home -t 0 -n 8 >"$work/said" 2>"$work/err" ||
+        fail "$command auto: $(cat "$work/err")"
+    [ -s "$work/said" ] || fail "$command auto says nothing"
+done
 chat "why is the sky blue" -H 'x-shoal-latency: realtime'
 routed 'auto; home-chat-s \(rule hurry: latency realtime\)'
 route=soon chat "why is the sky blue" -H 'x-shoal-deadline-ms: 15000'

@@ -144,24 +144,21 @@ static load_job *loads_job_new(gateway_request *rq, bool streams)
     return j;
 }
 
-/* The ticket is there, or e says why not. A deadline counts only where the client named one: a download takes
+/* The ticket is there, or e says why not; then false, and j is gone. A deadline counts only where the client named one: a download takes
  * longer than any answer. */
-static void wait_for(load_job *j, model_manager_step first, const api_error *e)
+static bool wait_for(load_job *j, const api_error *e)
 {
     gateway_request *rq = j->rq;
     if (!j->ticket) {
         free(j);
         request_error(rq, e);
-        return;
+        return false;
     }
     request_watch(rq, gone, j);
     if (rq->names_deadline) request_on_deadline(rq, too_late);
-    if (!j->streams) return;
-    if (j->lines)
-        request_lines_begin(rq);
-    else
-        request_stream_begin(rq);
-    told(j, &(model_manager_progress){.step = first, .model = "", .file = "", .sha256 = ""});
+    if (j->streams && j->lines) request_lines_begin(rq);
+    if (j->streams && !j->lines) request_stream_begin(rq);
+    return true;
 }
 
 static const model_manager *model_manager_of(gateway_request *rq)
@@ -206,7 +203,9 @@ void loads_load(gateway_request *rq)
     } else {
         model_manager_watch w = {.news = told, .done = ended, .user = j};
         j->ticket = k->load(k->user, &wanted, &w, &e);
-        wait_for(j, MODEL_MANAGER_RESOLVING, &e);
+        static const model_manager_progress first = {
+            .step = MODEL_MANAGER_RESOLVING, .model = "", .file = "", .sha256 = ""};
+        if (wait_for(j, &e)) told(j, &first);
     }
     arena_free(mem);
 }
@@ -255,7 +254,7 @@ void loads_unload(gateway_request *rq)
         model_manager_watch w = {.news = told, .done = ended, .user = j};
         unsigned how = (ask.force ? MODEL_MANAGER_FORCE : 0) | (ask.drain ? 0 : MODEL_MANAGER_AT_ONCE);
         j->ticket = k->unload(k->user, ask.model, how, &w, &e);
-        wait_for(j, MODEL_MANAGER_DRAINING, &e);
+        wait_for(j, &e);
     } else {
         if (rc == 0 || rc == SHOAL_ENOMEM)
             api_error_nomem(&e);
@@ -287,5 +286,5 @@ void loads_delete(gateway_request *rq)
     unsigned how = strcmp(request_query(rq), "force=true") == 0 ? MODEL_MANAGER_FORCE : 0;
     j->ticket = k->remove(k->user, name, how, &w, &e);
     free(name);
-    wait_for(j, MODEL_MANAGER_REMOVING, &e);
+    wait_for(j, &e);
 }

@@ -34,8 +34,10 @@ static void served_choose(served *s, const json_t *answer, const char *model, co
         bool fits = model ? strcmp(id, model) == 0 : !task || strcmp(json_text_of(m, "task"), task) == 0;
         if (!fits || strlen(id) >= sizeof s->model) continue;
         snprintf(s->model, sizeof s->model, "%s", id);
+        const char *does = json_text_of(m, "task");
+        if (strcmp(does, "route") == 0) does = "generate"; /* a text asked of a route gets a reply */
         snprintf(s->task, sizeof s->task, "%s",
-                 task_effective(json_text_of(m, "task"), json_array_size(json_object_get(m, "labels"))));
+                 task_effective(does, json_array_size(json_object_get(m, "labels"))));
         return;
     }
 }

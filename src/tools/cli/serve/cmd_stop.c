@@ -1,10 +1,21 @@
 /* shoal stop: unload a model from a running server. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "command/cli_loads.h"
 #include "command/cli_process.h"
+
+/* The server names the field of its request; here it is an option. */
+static void name_option(shoal_err *err)
+{
+    static const char field[] = "\"force\": true", option[] = "--force";
+    char *at = strstr(err->message, field);
+    if (!at) return;
+    memcpy(at, option, sizeof option - 1);
+    memmove(at + sizeof option - 1, at + sizeof field - 1, strlen(at + sizeof field - 1) + 1);
+}
 
 static int cmd_stop_run(int argc, char **argv)
 {
@@ -33,6 +44,7 @@ static int cmd_stop_run(int argc, char **argv)
     const cli_loads_ask ask = {
         .path = "/v1/models/unload", .body = body, .what = a.v[0], .key = key, .quiet = quiet};
     if (rc == 0) rc = cli_loads_send(&where, &ask, &last, &err);
+    if (rc != 0) name_option(&err);
     if (rc == 0 && json && json_put(&out, last) == 0) cli_printf("%s\n", out.data);
     if (rc == 0 && !json) cli_printf("%s is unloaded\n", a.v[0]);
     json_decref(last);
