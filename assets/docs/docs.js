@@ -144,7 +144,7 @@ function tryOf(path, operation, parameters) {
 function curlOf(path, method, operation) {
   const json = resolve(operation.requestBody?.content?.["application/json"]?.schema);
   const parts = [`curl ${method === "get" ? "" : `-X ${method.toUpperCase()} `}${location.origin}${path}`];
-  if (operation.security) parts.push(`-H "Authorization: Bearer $KEY"`);
+  if (operation.security) parts.push(`-H "Authorization: Bearer $SHOAL_API_KEY"`);
   if (json?.examples) parts.push(`-H "Content-Type: application/json"`, `-d '${JSON.stringify(json.examples[0]).replaceAll("'", "'\\''")}'`);
   return parts.join(" \\\n  ");
 }
@@ -198,13 +198,15 @@ function operationOf(path, method, operation) {
 }
 
 function draw() {
+  const narrow = matchMedia("(max-width: 760px)").matches; // the list beside them does not show: groups are folded
   const main = $("operations"), list = $("list");
   main.replaceChildren();
   for (const tag of doc.tags) {
     const own = Object.entries(doc.paths).flatMap(([path, methods]) => Object.entries(methods)
       .filter(([, operation]) => operation.tags.includes(tag.name)).map(([method, operation]) => operationOf(path, method, operation)));
     if (!own.length) continue;
-    const section = el("section", { "aria-labelledby": `tag-${tag.name}` }, el("h2", { id: `tag-${tag.name}` }, tag.name), el("p", {}, tag.description), own.map((o) => o.box));
+    const section = el("section", { "aria-labelledby": `tag-${tag.name}` }, el("details", { class: "group", open: !narrow },
+      el("summary", {}, el("h2", { id: `tag-${tag.name}` }, tag.name), el("span", {}, `${tag.description} (${own.length})`)), own.map((o) => o.box)));
     const part = el("div", {}, el("h2", {}, tag.name), el("ul", {}, own.map((o) => o.link)));
     main.append(section);
     list.append(part);
@@ -222,6 +224,7 @@ function search() {
   }
   for (const group of [...$("operations").querySelectorAll("section"), ...$("list").children])
     group.hidden = ![...group.querySelectorAll("details.operation, li")].some((e) => !e.hidden);
+  if (words.length) for (const group of document.querySelectorAll(".group")) group.open = true;
   $("hits").textContent = words.length ? `${n} of ${shown.length}` : `${shown.length} endpoints`;
 }
 
@@ -229,6 +232,7 @@ function openNamed() {
   const box = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!box?.matches("details.operation")) return;
   box.hidden = false;
+  box.closest(".group").open = true;
   box.open = true;
   box.scrollIntoView();
   box.querySelector("summary").focus({ preventScroll: true });

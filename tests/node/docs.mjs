@@ -26,7 +26,7 @@ const open = async (hash = "") => {
   await page.goto(`${url}/docs${hash}`);
   await page.waitForSelector("details.operation");
 };
-const visible = () => page.$$eval("details.operation", (all) => all.filter((e) => e.offsetParent).map((e) => e.id));
+const visible = () => page.$$eval("details.operation", (all) => all.filter((e) => e.checkVisibility()).map((e) => e.id));
 const shot = (name) => shots && page.screenshot({ path: `${shots}/docs-${name}.png` });
 
 test("every operation is there, in the list and by its name", async () => {
@@ -69,13 +69,30 @@ test("a GET is tried, with what its path needs, and an error is shown as one", a
   complaints.length = 0;
 });
 
+test("on a phone the groups are folded, the search opens them, and a link leads back", async () => {
+  await page.setViewport({ width: 390, height: 844 });
+  await open();
+  assert.equal((await visible()).length, 0);
+  assert.ok(await page.$eval("header", (h) => h.offsetHeight) <= 100, "the header takes too much of a phone");
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+  await shot("phone");
+  await page.type("#search", "embeddings");
+  assert.ok((await visible()).includes("embeddings"));
+  await open("#embeddings");
+  await page.waitForSelector("#embeddings[open] table");
+  assert.match(await page.$eval("#embeddings", (e) => e.textContent), /\$SHOAL_API_KEY/);
+  await Promise.all([page.waitForNavigation(), page.click(".back")]);
+  await page.waitForSelector("#view-cluster");
+  await page.setViewport({ width: 1200, height: 800 });
+});
+
 test("axe finds nothing, light or dark, wide or narrow, everything open", async () => {
   for (const scheme of ["light", "dark"])
     for (const width of [1200, 390]) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
       await page.setViewport({ width, height: 800 });
       await open();
-      await page.$$eval("details.operation", (all) => all.slice(0, 12).forEach((e) => { e.open = true; }));
+      await page.$$eval("details.group, details.operation", (all) => all.slice(0, 15).forEach((e) => { e.open = true; }));
       await page.waitForSelector("#chat_completions table");
       await shot(`${scheme}-${width}`);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${width}: the page scrolls sideways`);
