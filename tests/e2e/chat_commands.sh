@@ -36,7 +36,15 @@ for where in "--here" "--server $url"; do
 done
 
 # ---- commands
-at_terminal chat --server "$url"
+# Without a name the home's pipeline replies; its lines are of one session, so that "yes" answers its question.
+out=$(printf 'turn on the kitchen light\nand the lamp\nyes\n' | "$SHOAL_BIN" chat --server "$url" 2>"$work/err") || fail "no pipeline replies: $(cat "$work/err")"
+[ "$out" = 'Turning on Kitchen Light.
+  -> light.turn_on {"target":"light.kitchen"}
+I am not sure what you want. Do you mean: Turning off Bedroom Lamp.
+Turning off Bedroom Lamp.
+  -> light.turn_off {"target":"light.bedroom_lamp"}' ] || fail "the pipeline said: $out"
+echo hello | "$SHOAL_BIN" chat --server "$url" --system "Be brief." --json | grep -q '"tokens":[1-9]' || fail "a system message is for a model"
+at_terminal chat --server "$url" home-chat-s
 grep -q 'home-chat-s replies, of the Shoal at http' "$screen" || fail "no word of who replies: $(cat -v "$screen")"
 keys 'turn on the kitchen light\r'
 await '-> light.turn_on \{"target": "light.kitchen"\}'

@@ -24,21 +24,32 @@ static void say_url(served *s)
         snprintf(s->url, sizeof s->url, "unix:%s", host);
 }
 
+static void served_take(served *s, const json_t *m)
+{
+    snprintf(s->model, sizeof s->model, "%s", json_text_of(m, "id"));
+    snprintf(s->use, sizeof s->use, "%s", json_text_of(m, "use"));
+    const char *does = json_text_of(m, "task");
+    if (strcmp(does, "route") == 0) does = "generate"; /* a text asked of a route gets a reply */
+    snprintf(s->task, sizeof s->task, "%s",
+             task_effective(does, json_array_size(json_object_get(m, "labels"))));
+    s->pipeline = strcmp(json_text_of(m, "kind"), "pipeline") == 0;
+}
+
 static void served_choose(served *s, const json_t *answer, const char *model, const char *task)
 {
     size_t i;
     json_t *m;
+    bool chats = task && strcmp(task, SERVED_CHATS) == 0;
+    if (chats) task = "generate";
     json_array_foreach(json_object_get(answer, "data"), i, m)
     {
         const char *id = json_text_of(m, "id");
-        bool fits = model ? strcmp(id, model) == 0 : !task || strcmp(json_text_of(m, "task"), task) == 0;
-        if (!fits || strlen(id) >= sizeof s->model) continue;
-        snprintf(s->model, sizeof s->model, "%s", id);
-        const char *does = json_text_of(m, "task");
-        if (strcmp(does, "route") == 0) does = "generate"; /* a text asked of a route gets a reply */
-        snprintf(s->task, sizeof s->task, "%s",
-                 task_effective(does, json_array_size(json_object_get(m, "labels"))));
-        return;
+        bool pipeline = strcmp(json_text_of(m, "kind"), "pipeline") == 0;
+        bool fits = model ? strcmp(id, model) == 0
+                          : (chats || !pipeline) && (!task || strcmp(json_text_of(m, "task"), task) == 0);
+        if (!fits || strlen(id) >= sizeof s->model || (*s->model && !pipeline)) continue;
+        served_take(s, m);
+        if (model || pipeline || !chats) return;
     }
 }
 

@@ -19,10 +19,15 @@ typedef struct served {
     char url[160];   /* for people */
     char model[160]; /* its name there; "": it is not served, or nobody is there */
     char task[32];   /* "" for routes and ensembles */
+    char use[200];   /* of a pipeline: what it is for; "": nothing is said */
+    bool pipeline;   /* it is one, which chats by its name */
     bool runs;       /* a Shoal has answered */
 } served;
 
-/* server NULL: the usual one. model NULL: the first of its models whose task is `task` (NULL: any). It is no
+/* For `task`: a pipeline, or else a model that generates. */
+#define SERVED_CHATS "chats"
+
+/* server NULL: the usual one. model NULL: the first of its models, not of its pipelines, whose task is `task` (NULL: any). It is no
  * error that a model is not there. */
 int served_find(served *ret, const char *server, const char *model, const char *task, const char *key,
                 shoal_err *err);

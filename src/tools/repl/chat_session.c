@@ -50,7 +50,9 @@ static int open_voice(chat_voice **ret, const char *name, const chat_options *o,
 {
     served found = {0};
     if (!o->server && wants_file(o, name)) return open_here(ret, name, o, err);
-    int rc = served_find(&found, o->server, name, "generate", o->key, err);
+    /* What a system message or a form is given to is a model. */
+    bool formed = o->system || o->sampling.schema_file || o->sampling.json_object;
+    int rc = served_find(&found, o->server, name, formed ? "generate" : SERVED_CHATS, o->key, err);
     if (rc == 0 && *found.model) return chat_voice_server(ret, &found, o->key, err);
     if (rc == 0 && o->server) return served_missing(&found, name ? name : "that talks", err);
     return rc == 0 ? open_here(ret, name, o, err) : rc;
@@ -71,7 +73,8 @@ int chat_session_choose(chat_session *s, const char *name, shoal_err *err)
     bool goes_on =
         !s->home && s->talk.n > 0; /* of a home, the talk is one line and what the home said of it */
     int rc = open_voice(&voice, name, s->o, err);
-    if (rc == 0 && !(goes_on && chat_talk_system(&s->talk))) rc = open_home(&home, s->o, voice->model, err);
+    bool told = goes_on && chat_talk_system(&s->talk);
+    if (rc == 0 && !told && !voice->pipeline) rc = open_home(&home, s->o, voice->model, err);
     if (rc != 0) {
         chat_voice_close(voice);
         return rc;
@@ -268,7 +271,8 @@ static int chat_session_reply(chat_session *s, shoal_err *err)
         rc = chat_talk_add(&s->talk, "assistant", said.text.data, said.calls.len ? said.calls.data : NULL,
                            err);
     if (rc == 0 && json) s->unheard = chat_session_print_json(&said) != CLI_OK;
-    if (rc == 0 && !json && s->terminal) print_figures(s, &said);
+    bool by_rules = s->voice->pipeline && said.n_tokens == 0;
+    if (rc == 0 && !json && s->terminal && !by_rules) print_figures(s, &said);
     if (rc == 0 && !json && strcmp(said.finish, "length") == 0) {
         fflush(stdout);
         cli_sampling_say_cut(&s->settings.sampling, said.n_tokens);

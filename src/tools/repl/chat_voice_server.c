@@ -1,4 +1,5 @@
-/* chat_voice_server.c: a model of a running Shoal, over /v1/chat/completions (docs/http.md). */
+/* chat_voice_server.c: a model of a running Shoal, over /v1/chat/completions, or a pipeline, over /v1/process
+ * (docs/http.md). */
 #include "repl/chat_voice.h"
 
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 
 #include "base/clock.h"
 #include "json/json.h"
+#include "command/cli_process.h"
 #include "command/sse_client.h"
 
 enum { CALLS_MAX = 64, PACE_MS = 5 };
@@ -16,6 +18,7 @@ typedef struct far {
     const char *key;
     sse_client stream;
     chat_heard heard;
+    char session[33]; /* of a pipeline's lines */
     uint64_t begin_ns, first_ns, last_ns;
 } far;
 
@@ -191,6 +194,83 @@ static int reply_far(chat_voice *v, const chat_talk *t, const chat_settings *s, 
     return rc;
 }
 
+/* ---- a pipeline ---------------------------------------------------------------------------------------- */
+
+/* The last line that the person said. */
+static const char *last_line(const chat_talk *t)
+{
+    for (size_t i = t->n; i-- > 0;)
+        if (strcmp(t->messages[i].role, "user") == 0) return t->messages[i].content;
+    return "";
+}
+
+static void hear_live(void *user, const char *text, size_t n)
+{
+    far *f = user;
+    if (!f->first_ns) f->first_ns = clock_ns();
+    f->heard.n_pieces++;
+    f->heard.show->text(f->heard.show->user, text, n);
+}
+
+/* A call as OpenAI writes it, for the talk; and to the person. */
+static void hear_meant(chat_heard *h, const json_t *call, size_t index)
+{
+    const char *name = json_string_value(json_object_get(call, "name"));
+    buf arguments = {0};
+    json_put(&arguments, json_object_get(call, "arguments"));
+    json_t *part = json_pack("{s:i, s:{s:s, s:s}}", "index", (int)index, "function", "name", name ? name : "",
+                             "arguments", arguments.failed ? "{}" : buf_text(&arguments));
+    if (part) hear_call(h, part);
+    json_decref(part);
+    buf_done(&arguments);
+}
+
+static void hear_answer(far *f, const json_t *answer)
+{
+    const json_t *calls = json_object_get(answer, "tool_calls"), *one;
+    const json_t *text = json_object_get(answer, "text");
+    const json_t *tokens = json_object_get(json_object_get(answer, "usage"), "completion_tokens");
+    size_t i;
+    if (json_is_string(text))
+        buf_append(&f->heard.said->text, json_string_value(text), json_string_length(text));
+    json_array_foreach(calls, i, one) hear_meant(&f->heard, one, i);
+    one = json_object_get(answer, "tool_call");
+    if (!calls && json_is_object(one)) hear_meant(&f->heard, one, 0);
+    f->heard.said->n_tokens = (size_t)json_integer_value(tokens);
+    f->heard.n_pieces = f->heard.said->n_tokens;
+    snprintf(f->heard.said->finish, sizeof f->heard.said->finish, "%s",
+             f->heard.calls ? "tool_calls" : "stop");
+}
+
+/* Over /v1/process, which shows what the pipeline would do where nobody offers functions. The lines are of one session, so
+ * that "yes" answers a question. */
+static int reply_pipeline(chat_voice *v, const chat_talk *t, const chat_settings *s, const chat_show *show,
+                          chat_said *ret, shoal_err *err)
+{
+    far *f = (far *)v;
+    buf body = {0};
+    json_t *answer = NULL;
+    bool formed = s->sampling.schema || s->sampling.json_object; /* which is refused there */
+    if (chat_talk_system(t) || s->tools || formed) return reply_far(v, t, s, show, ret, err);
+    f->heard = (chat_heard){.show = show, .said = ret};
+    f->begin_ns = clock_ns();
+    f->first_ns = f->last_ns = 0;
+    cli_process_ask ask = {.text = last_line(t),
+                           .pipeline = f->found.model,
+                           .session = f->session,
+                           .key = f->key,
+                           .live = hear_live,
+                           .user = f};
+    int rc = cli_process_send(&f->found.where, &ask, &body, err);
+    if (rc == 0) rc = json_parse(&answer, buf_text(&body), body.len, "the answer", err);
+    if (rc == 0) hear_answer(f, answer);
+    if (rc == 0) rc = chat_voice_server_take(ret, f, err);
+    json_decref(f->heard.calls);
+    json_decref(answer);
+    buf_done(&body);
+    return rc;
+}
+
 /* ---- opening it ---------------------------------------------------------------------------------------- */
 
 static void stop_far(chat_voice *v)
@@ -203,6 +283,14 @@ static void close_far(chat_voice *v)
     free(v);
 }
 
+static void draw_session(far *f)
+{
+    uint64_t drawn[2];
+    rng_bytes(drawn, sizeof drawn);
+    snprintf(f->session, sizeof f->session, "%016llx%016llx", (unsigned long long)drawn[0],
+             (unsigned long long)drawn[1]);
+}
+
 int chat_voice_server(chat_voice **ret, const served *found, const char *key, shoal_err *err)
 {
     if (*found->task && strcmp(found->task, "generate") != 0)
@@ -210,9 +298,12 @@ int chat_voice_server(chat_voice **ret, const served *found, const char *key, sh
     far *f = calloc(1, sizeof *f);
     if (!f) return err_nomem(err);
     *f = (far){.found = *found, .key = key, .stream.http.fd = -1};
+    if (found->pipeline) draw_session(f);
     f->voice = (chat_voice){.model = f->found.model,
                             .where = f->found.url,
-                            .reply = reply_far,
+                            .use = f->found.use,
+                            .pipeline = found->pipeline,
+                            .reply = found->pipeline ? reply_pipeline : reply_far,
                             .stop = stop_far,
                             .close = close_far};
     *ret = &f->voice;

@@ -24,7 +24,8 @@ static int open_history(line_editor **ret, const chat_session *s, shoal_err *err
 static void greet(const chat_session *s)
 {
     const char *name = s->voice->model;
-    char *use = cli_model_use(name, s->o->model.manifest);
+    char *use =
+        s->voice->use && *s->voice->use ? strdup(s->voice->use) : cli_model_use(name, s->o->model.manifest);
     if (*s->voice->where) cli_say("%s replies, of the Shoal at %s.\n", name, s->voice->where);
     if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
@@ -32,6 +33,8 @@ static void greet(const chat_session *s)
             "It knows the %zu devices of %s. Each line is handled on its own; anything that isn't a clear "
             "request gets a rule-based answer. Calls (->) are shown, not carried out.\n",
             cli_home_n_devices(s->home), cli_home_path(s->home));
+    else if (s->voice->pipeline)
+        fprintf(stderr, "Each line is handled on its own. Calls (->) are shown, not carried out.\n");
     else if (use && !s->o->system)
         fprintf(stderr, "It knows no devices; -s gives it a system message.\n");
     fprintf(stderr, "Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists the commands.\n");
