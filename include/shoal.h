@@ -68,9 +68,10 @@ typedef struct shoal_model shoal_model;
 
 /* Zero means the default in brackets. */
 typedef struct shoal_options {
-    int n_threads;      /* [all cores that this process may use] */
-    size_t n_ctx;       /* tokens of prompt and reply together [the model's] */
-    size_t kv_bytes;    /* ceiling of the key/value cache, shared by all calls [64 MiB] */
+    int n_threads;   /* [all cores that this process may use] */
+    size_t n_ctx;    /* tokens of prompt and reply together [the model's] */
+    size_t kv_bytes; /* ceiling of the key/value cache, shared by all calls [room for one of n_ctx, or 8,192,
+                         * tokens; at most half of the free memory] */
     const char *sha256; /* hex; a GGUF file with another digest is refused [not checked] */
     /* A LoRA adapter (a PEFT folder or a GGUF file) that every call runs with, unless it names another
      * [none], and a factor on its effect [1]. */

@@ -56,6 +56,7 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
     if (rc == 0) {
         shoal_options so = {.n_threads = (int)o->threads,
                             .n_ctx = (size_t)o->context,
+                            .kv_bytes = (size_t)o->kv_mb << 20,
                             .sha256 = sha256,
                             .adapter = adapter,
                             .adapter_strength = strength,
@@ -95,6 +96,7 @@ int cli_engine_start(cli_engine *c, const cli_model_options *o, const engine_opt
     engine_options eo = more ? *more : (engine_options){0};
     eo.n_threads = (int)o->threads;
     eo.n_ctx = (size_t)o->context;
+    if (o->kv_mb) eo.kv_bytes = (size_t)o->kv_mb << 20;
     int rc = cli_kv_type(&eo.kv_type, o->kv_type, err);
     if (rc == 0) rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
     eo.adapter = adapter;

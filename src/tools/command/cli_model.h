@@ -9,17 +9,21 @@
 
 /* Options that every command with a MODEL takes. */
 typedef struct cli_model_options {
-    const char *manifest; /* models.json to look names up in, NULL: the usual places */
-    long long threads, context;
-    const char *adapter; /* "PATH" or "PATH:STRENGTH"; NULL: none */
+    const char *manifest;              /* models.json to look names up in, NULL: the usual places */
+    long long threads, context, kv_mb; /* 0: default */
+    const char *adapter;               /* "PATH" or "PATH:STRENGTH"; NULL: none */
     const char *regroup; /* a type that matrices are brought to (model/packed/regroup.h); NULL: their own */
     const char *kv_type; /* what keys and values are kept as; NULL: what its weights ask for */
 } cli_model_options;
 
+#define CLI_KV_MB(t)                     \
+    CLI_INT(0, "kv-mb", "N", 1, 1 << 20, \
+            "ceiling of the cache of keys and values, in MiB [room for 8,192 tokens]", t)
 #define CLI_MODEL_OPTIONS(o)                                                                              \
     CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),                 \
         CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),                     \
         CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context),    \
+        CLI_KV_MB(&(o)->kv_mb),                                                                           \
         CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter),     \
         CLI_STRING(0, "kv-type", "TYPE",                                                                  \
                    "keep keys and values as f32, f16 or q8_0 [f16 of quantised weights]", &(o)->kv_type), \

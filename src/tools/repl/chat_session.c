@@ -16,7 +16,8 @@
 static bool wants_file(const chat_options *o, const char *name)
 {
     const cli_model_options *m = &o->model;
-    return o->here || m->manifest || m->threads || m->context || m->adapter || (name && served_is_path(name));
+    return o->here || m->manifest || m->threads || m->context || m->kv_mb || m->adapter ||
+           (name && served_is_path(name));
 }
 
 /* Of the manifest, the first that talks. *ret is malloc'd. */

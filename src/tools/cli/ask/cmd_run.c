@@ -139,7 +139,7 @@ static int hand_over(const options *o, const char *task, const char *arg, int n,
     bool image = strcmp(task, "classify-image") == 0;
     const cli_model_options *m = &o->chat.model;
     const cli_command *cmd = cli_find(image ? "classify" : task);
-    char threads[24], context[24], **argv = calloc((size_t)n + 14, sizeof *argv);
+    char threads[24], context[24], kv_mb[24], **argv = calloc((size_t)n + 15, sizeof *argv);
     int argc = 0;
     if (!cmd || !argv) {
         free(argv);
@@ -148,11 +148,13 @@ static int hand_over(const options *o, const char *task, const char *arg, int n,
     }
     snprintf(threads, sizeof threads, "--threads=%lld", m->threads);
     snprintf(context, sizeof context, "--context=%lld", m->context);
+    snprintf(kv_mb, sizeof kv_mb, "--kv-mb=%lld", m->kv_mb);
     argv[argc++] = (char *)cmd->name;
     if (m->manifest) argv[argc++] = "--manifest", argv[argc++] = (char *)m->manifest;
     if (m->adapter) argv[argc++] = "--adapter", argv[argc++] = (char *)m->adapter;
     if (m->threads) argv[argc++] = threads;
     if (m->context) argv[argc++] = context;
+    if (m->kv_mb) argv[argc++] = kv_mb;
     if (o->chat.json) argv[argc++] = "--json";
     if (image) argv[argc++] = "--image", argv[argc++] = words[0];
     argv[argc++] = "--";
@@ -229,7 +231,8 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
 {
     const chat_options *c = &o->chat;
     served at = {0};
-    bool file = c->here || c->model.manifest || c->model.threads || c->model.context || c->model.adapter;
+    bool file = c->here || c->model.manifest || c->model.threads || c->model.context || c->model.kv_mb ||
+                c->model.adapter;
     if (!c->server && !file && !served_is_path(arg)) {
         int rc = served_find(&at, NULL, arg, NULL, c->key, err);
         if (rc != 0) return rc;

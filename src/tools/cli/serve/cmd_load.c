@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "command/cli_loads.h"
+#include "command/cli_model.h"
 #include "command/cli_process.h"
 #include "command/cli_tuning.h"
 
@@ -68,8 +69,7 @@ static int cmd_load_run(int argc, char **argv)
         CLI_INT(0, "replicas", "N", 1, 64, "worker processes [1]", &s.replicas),
         CLI_INT('t', "threads", "N", 1, 1024, "threads of each [all cores]", &s.threads),
         CLI_INT(0, "context", "N", 16, 1 << 20, "longest prompt and reply, in tokens", &s.context),
-        CLI_INT(0, "kv-mb", "N", 1, 1 << 20,
-                "ceiling of the cache of keys and values [room for 8,192 tokens]", &s.kv_mb),
+        CLI_KV_MB(&s.kv_mb),
         CLI_INT(0, "idle", "S", 1, 31536000, "unload it when it was not used for S seconds", &s.idle),
         CLI_STRING(0, "sha256", "HEX", "what the file must be", &sha256),
         CLI_FLAG(0, "keep", "load it again when the server starts again", &keep),
