@@ -35,7 +35,9 @@ echo "$home      - {name: a, kind: classify, model: home-intent}
 both "c.yaml:7: pipelines[0].stages[1].when[0].label[0]: no label of 'home-intent' is 'iot_hue_lightof'; did you mean 'iot_hue_lightoff'?"
 sed -i "s/iot_hue_lightof/'iott_*'/" "$work/c.yaml"
 both "c.yaml:7: pipelines[0].stages[1].when[0].label[0]: no label of 'home-intent' matches 'iott_*'"
-echo "models: [{name: m, path: $PWD/tests/data/hf/llama-gqa}]
+cp -r tests/data/hf/llama-gqa "$work/broken" # without a template it would get the default one
+echo '{% if %}' >"$work/broken/chat_template.jinja"
+echo "models: [{name: m, path: broken}]
 pipelines: [{name: p, stages: [{name: a, kind: generate, model: m}]}]" >"$work/c.yaml"
 both "c.yaml:2: pipelines[0].stages[0].model: 'm' has no chat template"
 

@@ -73,6 +73,7 @@ typedef struct backend_about {
     const tokenizer *tokenizer; /* NULL: no_tokenizer says why */
     const char *no_tokenizer;
     const chat_template *chat_template;
+    bool default_chat_template;   /* it is the plain one (model_chat_template_is_default) */
     const char *no_chat_template; /* why the one that it has cannot be used; NULL: it has none */
     bool quotes_results;          /* model_quotes_results */
     /* [n_labels]: of classes, in the order of the scores. */

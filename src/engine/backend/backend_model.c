@@ -33,6 +33,11 @@ static void log_tool_syntax(const backend_model *b)
 {
     const chat_template *t = model_chat_template(b->m);
     if (!t) return;
+    if (model_chat_template_is_default(b->m))
+        LOG(LOG_WARN, "worker", "default_chat_template", LOG_S("model", b->name),
+            LOG_S("notice",
+                  "its files bring no chat template: messages are written as lines of \"User: ...\", and a "
+                  "model that was not trained for talk may reply with anything"));
     if (chat_template_calls_source(t) == CALLS_UNKNOWN)
         LOG(LOG_WARN, "worker", "tool_syntax_unknown", LOG_S("model", b->name),
             LOG_S(
@@ -103,6 +108,7 @@ void backend_model_describe(const backend_model *b, backend_about *ret)
     ret->tokenizer = model_tokenizer(b->m);
     ret->no_tokenizer = model_tokenizer_error(b->m);
     ret->chat_template = model_chat_template(b->m);
+    ret->default_chat_template = model_chat_template_is_default(b->m);
     ret->no_chat_template = model_chat_template_error(b->m);
     ret->quotes_results = model_quotes_results(b->m);
     ret->sampling = c->sampling;

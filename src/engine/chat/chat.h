@@ -17,6 +17,10 @@
  * immutable afterwards. */
 typedef struct chat_template chat_template;
 
+/* For generators whose files bring none: "System: ...\nUser: ...\nAssistant:". A reply ends where the model begins a
+ * turn of the other side, before chat_template_plain_stop, unless its own end of text comes first. */
+extern const char chat_template_plain[], chat_template_plain_stop[];
+
 /* The source is copied; `what` names it in errors, which give the line. */
 int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
                           shoal_err *err);

@@ -17,6 +17,13 @@
 
 #define ANSWER "shoal_answer"
 
+const char chat_template_plain[] = "{{- bos_token or '' -}}\n"
+                                   "{%- for m in messages -%}\n"
+                                   "{{- m.role | capitalize }}: {{ m.content | trim }}{{ '\\n' -}}\n"
+                                   "{%- endfor -%}\n"
+                                   "{%- if add_generation_prompt -%}Assistant:{%- endif -%}\n";
+const char chat_template_plain_stop[] = "\nUser:";
+
 static json_t *messages(bool next)
 {
     json_t *m = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", "Go.", "role", "assistant",

@@ -33,6 +33,7 @@ static int about_network(model_about *a, const char *path, const model_options *
     a->labels = c->head.labels;
     a->n_labels = c->head.n_labels;
     a->talks = model_chat_template(a->network) != NULL;
+    a->is_plain = model_chat_template_is_default(a->network);
     return 0;
 }
 

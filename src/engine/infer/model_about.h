@@ -18,7 +18,8 @@ typedef struct model_about {
     /* [n_labels]: of classes, in the order of the scores. */
     const char *const *labels;
     size_t n_labels;
-    bool talks;         /* it has a chat template */
+    bool talks;         /* messages can be sent to it: it has a chat template, or gets the default one */
+    bool is_plain;      /* it is the default one */
     model *network;     /* NULL: it is made of trees */
     preprocessor trees; /* zeroed: it is a network */
 } model_about;

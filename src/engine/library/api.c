@@ -164,6 +164,7 @@ static shoal_model_info describe_trees(const shoal_model *m)
 
 static shoal_model_info describe_network(const shoal_model *m)
 {
+    const chat_template *chat = model_chat_template(m->m);
     const model_config *c = model_get_config(m->m);
     return (shoal_model_info){
         .name = model_name(m->m),
@@ -178,7 +179,7 @@ static shoal_model_info describe_network(const shoal_model *m)
         .n_labels = c->head.n_labels,
         .labels = c->head.labels,
         .tool_syntax =
-            model_chat_template(m->m) ? chat_template_calls(model_chat_template(m->m), NULL)->name : NULL,
+            chat && !model_chat_template_is_default(m->m) ? chat_template_calls(chat, NULL)->name : NULL,
         .notice = model_notice(m->m) ? model_notice(m->m) : m->in.notice,
     };
 }

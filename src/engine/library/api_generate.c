@@ -114,6 +114,17 @@ static void add_forms(gen_request *r, const chat_template *t, bool in_thought)
     r->in_thought = in_thought;
 }
 
+/* The plain template has no token that ends a turn. *ret is malloc'd. */
+static int add_stop(gen_request *r, const char ***ret, shoal_err *err)
+{
+    const char **stops = calloc(r->n_stop + 1, sizeof *stops);
+    if (!stops) return err_nomem(err);
+    if (r->n_stop) memcpy(stops, r->stop, r->n_stop * sizeof *stops);
+    stops[r->n_stop++] = chat_template_plain_stop;
+    r->stop = *ret = stops;
+    return 0;
+}
+
 /* prompt is the source when the model reads one; the reply then begins with the model's own token. */
 static int generate_ids(shoal_model *m, const encoding *prompt, const chat_template *t, bool in_thought,
                         const shoal_generate_options *o, shoal_text_fn fn, void *user, shoal_generation *ret,
@@ -149,8 +160,12 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const chat_templ
     api_waiter_init(&w);
     follower f = {.text = fn, .thought = o->thought, .user = user};
     uint64_t id = 0;
+    const char **stops = NULL;
+    int rc = 0;
     if (t) add_forms(&r, t, in_thought);
-    int rc = engine_generate(m->e, &r, on_generated, &w, &id, err);
+    if (t && model_chat_template_is_default(m->m)) rc = add_stop(&r, &stops, err);
+    if (rc == 0) rc = engine_generate(m->e, &r, on_generated, &w, &id, err);
+    free(stops);
     if (rc == 0) {
         follow(m, &w, id, &f);
         rc = w.status;

@@ -274,6 +274,7 @@ static int model_model_load(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
+    if (rc == 0) rc = model_build_default_template(m, opts, err);
     if (rc == 0) rc = model_build_ends(m, err);
     if (rc == 0) rc = add_notices(m, err);
     if (rc == 0) rc = regroup_check(m, err);
@@ -387,6 +388,11 @@ int model_check_text(const model *m, shoal_err *err)
 const chat_template *model_chat_template(const model *m)
 {
     return m->chat;
+}
+
+bool model_chat_template_is_default(const model *m)
+{
+    return m->default_chat;
 }
 
 const char *model_chat_template_error(const model *m)

@@ -58,6 +58,8 @@ const char *model_tokenizer_error(const model *m);
 int model_check_text(const model *m, shoal_err *err);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
+/* The files of a generator bring none, so it has chat_template_plain: "User: Hello\nAssistant:". */
+bool model_chat_template_is_default(const model *m);
 /* The one of config's eos_ids that the file does not list and the chat template writes behind an assistant's
  * turn; -1: none. */
 int32_t model_template_end(const model *m);

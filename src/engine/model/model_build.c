@@ -43,6 +43,16 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
     return m->chat_error ? 0 : err_nomem(err);
 }
 
+int model_build_default_template(model *m, const model_options *o, shoal_err *err)
+{
+    bool writes = m->config.task == TASK_GENERATE && (m->tok || o->no_tokenizer);
+    if (!writes || m->chat || m->chat_error) return 0;
+    int rc = chat_template_compile(&m->chat, chat_template_plain, strlen(chat_template_plain),
+                                   "the default chat template", err);
+    m->default_chat = rc == 0;
+    return rc;
+}
+
 static int add_end(model *m, int32_t id, bool *ret_new, shoal_err *err)
 {
     model_config *c = &m->config;

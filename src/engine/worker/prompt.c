@@ -22,8 +22,10 @@ static int prompt_no_template(const worker *w, shoal_err *err)
 }
 
 /* What the template is known to do, whatever it makes of the messages. */
-static void use_template(const chat_template *t, const json_t *kwargs, prompt *ret)
+static void use_template(const worker *w, const json_t *kwargs, prompt *ret)
 {
+    const chat_template *t = w->backend.about.chat_template;
+    ret->stop = w->backend.about.default_chat_template ? chat_template_plain_stop : NULL;
     ret->thinking = chat_template_thinking(t);
     ret->shows_thinking = chat_template_shows_thinking(t);
     ret->calls = chat_template_calls(t, kwargs);
@@ -76,7 +78,7 @@ static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, promp
     int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
     if (rc == 0)
         rc = chat_prompt_encode(t, w->backend.about.tokenizer, &talk.in, &ret->enc, &ret->in_thought, err);
-    if (rc == 0) use_template(t, talk.kwargs, ret);
+    if (rc == 0) use_template(w, talk.kwargs, ret);
     return talk_done(&talk, rc, err);
 }
 
@@ -113,7 +115,7 @@ static int take_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
     json_t *kwargs = NULL;
     if (!t) return prompt_no_template(w, err);
     int rc = parse_kwargs(&kwargs, r->template_kwargs_json, err);
-    if (rc == 0) use_template(t, kwargs, ret);
+    if (rc == 0) use_template(w, kwargs, ret);
     json_decref(kwargs);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
     if (rc == 0 && r->in_thought && !ret->thinking)

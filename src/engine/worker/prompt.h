@@ -24,6 +24,7 @@ typedef struct prompt {
     /* of the model's template, when that wrote it */
     const toolcall_syntax *calls;  /* how the reply calls tools */
     const char *calls_label;       /* the same for people (chat_template_calls_label); NULL: no template */
+    const char *stop;              /* a text that ends the reply; NULL: none */
     const thinking_form *thinking; /* NULL: it does not think */
     bool shows_thinking;           /* a constrained reply may begin with a thought */
     bool in_thought;

@@ -660,7 +660,7 @@ static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
 {
     const Shoal__V1__GenerateRequest *r = st->r;
     const prompt *p = &st->prompt;
-    const char *stop[MAX_STOPS + 1];
+    const char *stop[MAX_STOPS + 2];
     size_t n_stop = 0;
     while (n_stop < r->n_stop && !must_call(r)) { /* a call's own words end nothing */
         stop[n_stop] = r->stop[n_stop];
@@ -671,6 +671,7 @@ static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
     const char *marker = toolcall_marker(p->calls);
     if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE && marker)
         stop[n_stop++] = marker;
+    if (p->stop) stop[n_stop++] = p->stop;
     enc_request source = {.ids = p->enc.ids, .type_ids = p->enc.type_ids, .n_ids = p->enc.n};
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,

@@ -31,6 +31,9 @@ static void info_describe_network(const backend_about *a, Shoal__V1__ModelInfo *
     if (a->config) m->n_vocab = (uint32_t)a->config->n_vocab;
     if (a->config) m->n_embd = (uint32_t)a->config->n_embd;
     m->n_ctx = (uint32_t)a->n_ctx;
+    m->n_ctx_model = a->config ? (uint32_t)a->config->n_ctx : 0;
+    m->longer_by = (char *)a->longer_by;
+    m->default_chat_template = a->default_chat_template;
     m->has_chat_template = t != NULL;
     if (!t) return;
     m->reasons = chat_template_thinking(t) != NULL;

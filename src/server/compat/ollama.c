@@ -225,8 +225,8 @@ static int suit_model(ollama_job *j, api_error *e)
 {
     const Shoal__V1__ModelInfo *info = info_of(j);
     if (!info) return 0;
-    if (!info->has_chat_template && j->ours && ollama_use_text(&j->ask, j->ours) != 0)
-        return api_error_nomem(e);
+    bool brings = info->has_chat_template && !info->default_chat_template;
+    if (!brings && j->ours && ollama_use_text(&j->ask, j->ours) != 0) return api_error_nomem(e);
     if (!j->ask.thinks || info->reasons) return 0;
     return api_error_bad(e, "think", "\"%.96s\" does not support thinking", j->ask.model);
 }

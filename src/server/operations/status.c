@@ -138,6 +138,7 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
                    info->n_ctx, info->n_embd, info->n_vocab);
         for (size_t i = 0; i < info->n_labels; i++) json_put_text(out, NULL, info->labels[i]);
         buf_putc(out, ']');
+        if (info->default_chat_template) json_put_text(out, "chat_template", "default");
         put_sampling(out, info->sampling);
     }
     buf_putc(out, '}');

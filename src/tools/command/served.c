@@ -32,6 +32,7 @@ static void served_take(served *s, const json_t *m)
     if (strcmp(does, "route") == 0) does = "generate"; /* a text asked of a route gets a reply */
     snprintf(s->task, sizeof s->task, "%s",
              task_effective(does, json_array_size(json_object_get(m, "labels"))));
+    s->is_plain = strcmp(json_text_of(m, "chat_template"), "default") == 0;
     s->pipeline = strcmp(json_text_of(m, "kind"), "pipeline") == 0;
 }
 

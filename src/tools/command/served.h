@@ -21,6 +21,7 @@ typedef struct served {
     char task[32];   /* "" for routes and ensembles */
     char use[200];   /* of a pipeline: what it is for; "": nothing is said */
     bool pipeline;   /* it is one, which chats by its name */
+    bool is_plain;   /* it has no chat template of its own */
     bool runs;       /* a Shoal has answered */
 } served;
 

@@ -204,6 +204,10 @@ static void put_text_side(buf *out, const model *m)
         buf_puts(out, model_chat_template_error(m) ? model_chat_template_error(m) : "none");
         return;
     }
+    if (model_chat_template_is_default(m)) {
+        buf_puts(out, "none; messages go through the default one");
+        return;
+    }
     buf_printf(out, "yes%s", chat_template_reads_tools(chat) ? ", takes tools" : "");
     if (chat_template_calls_source(chat) == CALLS_UNKNOWN)
         buf_puts(out, ", whose syntax of calls is unknown (Hermes' is tried)");
@@ -377,6 +381,7 @@ void inspect_put_json(buf *out, const inspect_report *r, const model *m, const c
     json_text(out, "tokenizer_error", model_tokenizer(m) ? NULL : model_tokenizer_error(m));
     json_size(out, "tokens", model_tokenizer(m) ? tokenizer_vocab_size(model_tokenizer(m)) : 0);
     const chat_template *chat = model_chat_template(m);
+    if (model_chat_template_is_default(m)) chat = NULL; /* what is its own is told */
     buf_printf(out, ",\"chat_template\":%s", chat ? "true" : "false");
     json_text(out, "tool_syntax", chat ? chat_template_calls_label(chat, NULL) : NULL);
     json_text(out, "thinking",

@@ -236,6 +236,32 @@ static void a_home_model_answers_with_the_results(void **state)
     }
 }
 
+/* Files without a chat template: a reply ends where the model would speak for the user; a text goes on. */
+static void a_reply_by_the_default_template_ends_before_the_users_turn(void **state)
+{
+    static char *choices[] = {"Fine, thanks.\nUser: and you?"};
+    bench b;
+    bench_open(&b, DATA "llama-gqa", NULL);
+    for (int talks = 0; talks < 2; talks++) {
+        Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+        if (talks)
+            q.messages_json = "[{\"role\":\"user\",\"content\":\"How are you?\"}]";
+        else
+            q.text = "User: How are you?\nAssistant:";
+        q.constraint = CONSTRAINT(CHOICES);
+        q.choices = choices;
+        q.n_choices = 1;
+        reply r;
+        call(&b, GENERATE, &q.base, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        buf_putc(&r.text, '\0');
+        assert_string_equal(r.text.data, talks ? "Fine, thanks." : choices[0]);
+        assert_string_equal(r.finish, "stop");
+        reply_done(&r);
+    }
+    bench_close(&b);
+}
+
 /* A folder with llama-gqa's files and a template that does not compile. */
 static void a_broken_template_is_named_in_the_refusal(void **state)
 {
@@ -377,6 +403,7 @@ int main(void)
         cmocka_unit_test(forced_calls_come_in_every_syntax),
         cmocka_unit_test(offered_tools_reach_the_prompt),
         cmocka_unit_test(a_broken_template_is_named_in_the_refusal),
+        cmocka_unit_test(a_reply_by_the_default_template_ends_before_the_users_turn),
     };
     return cmocka_run_group_tests_name("forms", tests, NULL, NULL);
 }

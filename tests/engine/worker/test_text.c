@@ -139,6 +139,18 @@ static void worker_renders_messages_as_its_template_does(void **state)
     q.template_kwargs_json = "7";
     expect_refusal(&b, RENDER, &q.base, GRPC_INVALID_ARGUMENT, "template_kwargs must be");
     bench_close(&b);
+    bench_open(&b, DATA "gpt-neox-pythia", NULL); /* its files bring none */
+    q = (Shoal__V1__RenderRequest)SHOAL__V1__RENDER_REQUEST__INIT;
+    q.messages_json =
+        "[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\" hello \"},"
+        "{\"role\":\"assistant\",\"content\":\"Hi\"},{\"role\":\"user\",\"content\":\"bye\"}]";
+    static const char PLAIN[] = "System: Be brief.\nUser: hello\nAssistant: Hi\nUser: bye\nAssistant:";
+    m = answered(&b, RENDER, &q.base, &shoal__v1__render_reply__descriptor);
+    assert_true(m->text.len >= strlen(PLAIN));
+    size_t begin = m->text.len - strlen(PLAIN); /* behind the token that begins texts */
+    assert_memory_equal(m->text.data + begin, PLAIN, strlen(PLAIN));
+    shoal__v1__render_reply__free_unpacked(m, NULL);
+    bench_close(&b);
     bench_open(&b, DATA "bert-intent", NULL);
     q = (Shoal__V1__RenderRequest)SHOAL__V1__RENDER_REQUEST__INIT;
     expect_refusal(&b, RENDER, &q.base, GRPC_INVALID_ARGUMENT, "no chat template");

@@ -372,9 +372,6 @@ static void worker_refuses_bad_generate_requests_with_reasons(void **state)
     q.text = "broken \xC3(";
     expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "byte 7");
     q.text = "";
-    q.messages_json = "[{\"role\":\"user\",\"content\":\"hello\"}]";
-    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "has no chat template");
-    q.messages_json = "";
     q.text = "hello";
     Shoal__V1__Sampling s = SHOAL__V1__SAMPLING__INIT;
     s.temperature = -1;

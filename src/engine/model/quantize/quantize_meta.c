@@ -83,7 +83,7 @@ static int put_folder(gguf_out *o, const model *m, shoal_err *err)
     int rc = m->tok_path    ? quantize_put_llama2c(o, m->tok_path, m->config.n_vocab, err)
              : m->is_folder ? put_folder_tokenizer(o, m, err)
                             : 0;
-    if (m->chat) {
+    if (m->chat && !m->default_chat) {
         const char *source = chat_template_source(m->chat);
         gguf_out_str(o, "tokenizer.chat_template", source);
     }

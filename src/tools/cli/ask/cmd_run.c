@@ -54,7 +54,7 @@ typedef struct options {
 
 typedef struct peeked {
     char task[32];
-    bool talks; /* it has a chat template */
+    bool talks; /* it has a chat template of its own */
 } peeked;
 
 /* Without loading it. */
@@ -67,7 +67,7 @@ static int cmd_run_peek(peeked *ret, const char *arg, const char *manifest, shoa
         rc = cli_opened(model_about_open(&a, path, &(model_options){.no_tokenizer = true}, err), err);
     if (rc == 0) {
         snprintf(ret->task, sizeof ret->task, "%s", task_effective(task_name(a.task), a.n_labels));
-        ret->talks = a.talks;
+        ret->talks = a.talks && !a.is_plain;
     }
     model_about_close(&a);
     free(path);
@@ -192,7 +192,7 @@ static int run_there(const options *o, const served *at, int n, char **words, sh
     bool generates = !*at->task || strcmp(at->task, "generate") == 0,
          whole = generates || takes_text(at->task);
     int rc = whole ? cmd_run_join(&text, o, n, words, err) : 0;
-    if (rc == 0 && generates && !o->raw) {
+    if (rc == 0 && generates && !o->raw && !at->is_plain) {
         rc = cmd_run_reply(o, at->model, text.data, err);
     } else if (rc == 0) {
         run_input in = {.text = whole ? text.data : words[0],
