@@ -224,15 +224,14 @@ static int look_at(look *l, const char *path, int depth, shoal_err *err)
     return rc;
 }
 
-/* "Tiny Q8.gguf" as "Tiny-Q8". */
-static int name_by(manager_found *f, const char *path, shoal_err *err)
+int manager_name_by(char ret[NAME_BYTES_MAX + 1], const char *path, shoal_err *err)
 {
     const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path, *dot = strrchr(from, '.');
     size_t n = dot && dot > from && !file_is_dir(path) ? (size_t)(dot - from) : strlen(from), k = 0;
-    for (; k < n && k + 1 < sizeof f->name; k++)
-        f->name[k] = isalnum((unsigned char)from[k]) || strchr("-_.", from[k]) ? from[k] : '-';
-    f->name[k] = '\0';
-    if (name_is_fine(f->name, k)) return 0;
+    for (; k < n && k < NAME_BYTES_MAX; k++)
+        ret[k] = isalnum((unsigned char)from[k]) || strchr("-_.", from[k]) ? from[k] : '-';
+    ret[k] = '\0';
+    if (name_is_fine(ret, k)) return 0;
     return err_set(err, SHOAL_EINVALID, "'%s' says no name; give it one (name)", path);
 }
 
@@ -243,7 +242,7 @@ static int take_path(manager_found *f, const manager_places *p, const char *path
     if (rc == 0 && !(f->path = realpath(path, NULL)))
         rc = errno == ENOMEM ? err_nomem(err) : err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
     f->bytes = l.bytes;
-    if (rc == 0 && !*f->name) rc = name_by(f, f->path, err);
+    if (rc == 0 && !*f->name) rc = manager_name_by(f->name, f->path, err);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #ifndef MANAGER_MANAGER_FIND_H
 #define MANAGER_MANAGER_FIND_H
 
+#include "base/name.h"
 #include "json/json.h"
 #include "config/config_load_request.h"
 
@@ -24,7 +25,7 @@ typedef struct manager_places {               /* texts are borrowed, and read on
 } manager_places;
 
 typedef struct manager_found { /* texts are malloc'd; absent ones are NULL */
-    char name[65];
+    char name[NAME_BYTES_MAX + 1];
     char *path, *sha256;
     char *reference; /* path is NULL: what `shoal pull` is to fetch */
     uint64_t bytes;
@@ -40,6 +41,9 @@ char *manager_real_folder(const char *folder);
 int manager_find(manager_found *ret, const manager_places *p, const config_load_request *w, shoal_err *err);
 /* The same for a path alone, as `shoal pull` says it at its end. */
 void manager_found_done(manager_found *f); /* a zeroed one is fine */
+
+/* What a file or folder is called as a model: "Tiny Q8.gguf" is "Tiny-Q8". SHOAL_EINVALID: it has no such name. */
+int manager_name_by(char ret[NAME_BYTES_MAX + 1], const char *path, shoal_err *err);
 
 /* Does it say where it is: "hf:ORG/NAME", "ollama:NAME", "oci://...", "https://..."? */
 bool manager_is_reference(const char *s);

@@ -36,9 +36,7 @@ static bool is_in_path(const struct stat *program)
     return false;
 }
 
-/* What to type for this program here: "shoal" where PATH finds it, else its path, from this folder if it is
- * below it. */
-static void put_program(char *ret, size_t size)
+void serve_program(char *ret, size_t size)
 {
     char exe[4096], here[4096];
     struct stat st;
@@ -51,35 +49,25 @@ static void put_program(char *ret, size_t size)
     snprintf(ret, size, "%s", below ? exe + n_here + 1 : exe);
 }
 
-void serve_samples(const char *url)
-{
-    char program[4096];
-    put_program(program, sizeof program);
-    if (strncmp(url, "unix:", 5) != 0) printf("\nSee it, and try it, in a browser: %s\n", url);
-    printf("\nTry\n"
-           "  %s process --server %s \"turn on the kitchen light\"\n"
-           "  curl %s/v1/process -H 'content-type: application/json' \\\n"
-           "       -d '{\"pipeline\": \"home\", \"input\": \"is the front door locked?\"}'\n"
-           "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
-           "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
-           "  curl %s/readyz ; curl %s/metrics\n\n"
-           "The bundled models take device commands and sensor alerts; they do not converse.\n"
-           "Ctrl-C stops it.\n",
-           program, url, url, url, url, url, url);
-}
-
-/* "host:8080" with another port. */
-int serve_override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err)
+/* "host:8080" with another host, another port. */
+int serve_override_listen(gateway_config *c, const char *listen, const char *host, long long port,
+                          shoal_err *err)
 {
     const char *base = listen ? listen : c->listen ? c->listen : "127.0.0.1:8080";
     const char *colon = strrchr(base, ':');
-    if (!listen && port < 0) return 0;
-    if (port >= 0 && (!colon || strncmp(base, "unix:", 5) == 0))
-        return err_set(err, SHOAL_EINVALID, "--port does not go with the address \"%s\"", base);
-    char *s = NULL;
-    int n = port < 0 ? asprintf(&s, "%s", base) : asprintf(&s, "%.*s:%lld", (int)(colon - base), base, port);
+    if (!listen && !host && port < 0) return 0;
+    if ((host || port >= 0) && (!colon || strncmp(base, "unix:", 5) == 0))
+        return err_set(err, SHOAL_EINVALID, "--%s does not go with the address \"%s\"",
+                       host ? "host" : "port", base);
+    if (host && (!*host || strpbrk(host, "/ \t")))
+        return err_set(err, SHOAL_EINVALID, "--host wants an address or a name, not \"%s\"", host);
+    char *s = NULL, number[24];
+    bool v6 = host && strchr(host, ':') && *host != '[';
+    int n_host = host ? (int)strlen(host) : colon ? (int)(colon - base) : 0;
+    snprintf(number, sizeof number, "%lld", port);
+    int n = !host && port < 0 ? asprintf(&s, "%s", base)
+                              : asprintf(&s, "%s%.*s%s:%s", v6 ? "[" : "", n_host, host ? host : base,
+                                         v6 ? "]" : "", port < 0 ? colon + 1 : number);
     if (n < 0) return err_nomem(err);
     c->listen = config_keep(c, s);
     free(s);

@@ -1,5 +1,6 @@
 /* shoal pull: fetch a model from a hub, a registry or an address. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "kinds/model_kind.h"
 #include "json/json_put.h"
 #include "cli/commands.h"
+#include "cli/models/pull_one.h"
 #include "command/cli_model.h"
 #include "fetch/pull.h"
 #include "serve/serve_manager.h"
@@ -127,6 +129,32 @@ static int failed(const shoal_err *err, char *choices)
         err_set(&said, SHOAL_ECANCELLED, "stopped; the same command goes on where it was");
     int rc = cli_fail(&cmd_pull, &said);
     if (choices) cli_say("%s", choices);
+    return rc;
+}
+
+int pull_one(char **ret, const char *reference, shoal_err *err)
+{
+    pull_options o = {.ref = reference, .to = stderr, .stop = &stop, .stall_s = 30, .tries = 6};
+    pull_done done = {0};
+    char *choices = NULL;
+    bool aside;
+    char *folder = default_folder(&aside);
+    const char *env = getenv("HF_ENDPOINT");
+    o.folder = folder;
+    if (env && *env && is_hf(reference)) o.endpoint = env;
+    catch_signals();
+    int rc = folder ? read_token(NULL, reference, NULL, &o.token, err) : err_nomem(err);
+    if (rc == 0) rc = pull_run(&o, &done, &choices, err);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    if (choices) cli_say("%s", choices);
+    if (rc == SHOAL_ECANCELLED) rc = err_set(err, rc, "stopped; the same command goes on where it was");
+    const char *got = rc != 0 ? NULL : done.named && done.n > 0 ? done.files[0].path : done.model;
+    if (rc == 0 && !(*ret = realpath(got, NULL)))
+        rc = errno == ENOMEM ? err_nomem(err) : err_set(err, SHOAL_EIO, "%s: %s", got, strerror(errno));
+    arena_free(done.mem);
+    free(choices);
+    free(folder);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 /* cmd_serve.c: `shoal serve`: gateway, agent and workers of one machine.
  *
+ * Models of the command line are a configuration of these alone (serve/serve_given.h).
  * Start: configuration → models resolved → gateway listens (a taken port costs nothing, and /healthz answers
  * while models load) → workers spawned → one line when every replica has reported. SIGHUP: the file is read
  * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: with
@@ -24,21 +25,28 @@
 #include "logging/log.h"
 #include "logging/log_ring.h"
 #include "cli/commands.h"
+#include "cli/models/pull_one.h"
 #include "cluster/stage_name.h"
 #include "command/cli_home.h"
+#include "command/cli_model.h"
+#include "command/cli_tuning.h"
 #include "compute/compute.h"
 #include "config/config_fit.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
+#include "manager/manager_find.h"
 #include "ingress/pool_job.h"
 #include "agent/agent.h"
+#include "base/name.h"
 #include "control/control.h"
 #include "serve/measure_here.h"
 #include "serve/measure_idle.h"
 #include "serve/serve_address.h"
 #include "serve/serve_arbiter.h"
+#include "serve/serve_banner.h"
 #include "serve/serve_check.h"
 #include "serve/serve_etcd.h"
+#include "serve/serve_given.h"
 #include "serve/serve_manager.h"
 #include "serve/serve_models.h"
 #include "serve/serve_reload.h"
@@ -176,7 +184,7 @@ static void say_when_ready(server *s)
     if (s->banner) {
         printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready,
                ready == 1 ? "" : "s", url, ms);
-        serve_samples(url);
+        serve_banner_print(url, s->config, s->registry);
     } else {
         printf("ready %s replicas=%zu failed=%zu ms=%.0f\n", url, ready, failed, ms);
     }
@@ -324,8 +332,11 @@ static bool has_terminal(void)
 static void hung_up(uv_signal_t *h, int signum)
 {
     server *s = h->data;
-    if (s->reload && !s->stopping && !s->withdrawn && !(s->had_terminal && !has_terminal()))
+    bool asks = !s->stopping && !s->withdrawn && !(s->had_terminal && !has_terminal());
+    if (asks && s->reload)
         serve_reload_start(s->reload);
+    else if (asks && !s->config_path)
+        LOG(LOG_WARN, "serve", "nothing_to_reload", LOG_S("reason", "its models are the command line's"));
     else
         signalled(h, signum);
 }
@@ -617,7 +628,7 @@ static int cmd_serve_start(server *s, shoal_err *err)
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, &ENDPOINTS, err);
     if (rc != 0) return serve_advise(err, rc);
-    rc = start_reload(s, err);
+    if (s->config_path) rc = start_reload(s, err);
     if (rc != 0) return rc;
     if (s->config->cluster_listen) rc = start_gate(s, err);
     if (rc == 0) rc = start_agent(s, err);
@@ -667,19 +678,44 @@ static int serve(server *s)
     return s->exit_code;
 }
 
-static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log,
-                       shoal_err *err)
+/* What the command line says. */
+typedef struct serve_options {
+    const char *config, *listen, *host, *color;
+    bool json_log, banner, check_only, alone;
+    long long port;
+    serve_given given;
+    long long threads, context, kv_mb; /* of its models; 0: not said */
+    cli_tuning own;
+} serve_options;
+
+static int read_config(server *s, const serve_options *o, shoal_err *err)
 {
-    int rc = path ? 0 : cli_home_find(&s->config_path, err);
-    if (path && !(s->config_path = strdup(path))) rc = err_nomem(err);
-    s->listen_given = listen || port >= 0;
-    if (rc == 0) rc = config_load(&s->config, &HOME_STAGES, s->config_path, err);
-    if (rc == 0) rc = serve_override_listen(s->config, listen, port, err);
+    int rc = 0;
+    if (o->given.models.n > 0) return serve_given_config(&s->config, &o->given, err);
+    if (!o->config)
+        rc = cli_home_find(&s->config_path, err);
+    else if (!(s->config_path = strdup(o->config)))
+        rc = err_nomem(err);
+    return rc == 0 ? config_load(&s->config, &HOME_STAGES, s->config_path, err) : rc;
+}
+
+/* After a crash its models are served already. */
+static int check_given(const server *s, const serve_options *o, shoal_err *err)
+{
+    if (o->given.models.n == 0 || handover_restarts() > 0) return 0;
+    return serve_given_check(s->config, s->specs, &o->given, err);
+}
+
+static int load_config(server *s, const serve_options *o, shoal_err *err)
+{
+    int rc = read_config(s, o, err);
+    s->listen_given = o->listen || o->host || o->port >= 0;
+    if (rc == 0) rc = serve_override_listen(s->config, o->listen, o->host, o->port, err);
     if (rc == 0) rc = log_ring_open(LOG_LINES_KEPT, LOG_BYTES_KEPT, err);
-    s->json_log = rc == 0 && log_wants_json(json_log || s->config->log_json);
+    s->json_log = rc == 0 && log_wants_json(o->json_log || s->config->log_json);
     if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), s->json_log);
     if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);
-    return rc;
+    return rc == 0 ? check_given(s, o, err) : rc;
 }
 
 /* shoal serve --check: all that can be found wrong without starting anything. */
@@ -702,47 +738,133 @@ static int cmd_serve_check(server *s)
     return CLI_OK;
 }
 
-static int cmd_serve_run(int argc, char **argv)
+/* ---- the command line ------------------------------------------------------------------------------ */
+
+static int check_options(serve_options *o, const cli_args *a, const cli_list *named, shoal_err *err)
 {
-    server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
-    const char *config = NULL, *listen = NULL, *color = NULL;
-    bool json_log = false, banner = false, check_only = false, alone = false;
-    long long port = -1;
-    const cli_option options[] = {
-        CLI_STRING('c', "config", "FILE", "configuration (./, /etc/shoal/, then the installed shoal.yaml)",
-                   &config),
-        CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
-        CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
-        CLI_FLAG(0, "check", "check the configuration and its files, and exit: 0 valid, 1 not", &check_only),
-        CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &json_log),
-        CLI_COLOR(&color),
-        CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
-        CLI_FLAG(0, "no-supervise", "do not start the gateway again after a crash (for debuggers)", &alone),
-        CLI_END,
-    };
-    cli_args a;
-    int rc = cli_parse(&a, &cmd_serve, options, 0, 0, argc, argv);
-    if (rc != CLI_GO) return rc;
-    rc = alone || check_only ? -1 : supervise(argc, argv, "shoal-gateway");
-    if (rc >= 0) return rc;
-    mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
+    cli_list *m = &o->given.models;
+    size_t n = sizeof m->v / sizeof *m->v;
+    *m = *named;
+    if (named->n + (size_t)a->n > n)
+        return err_set(err, SHOAL_ELIMIT,
+                       "%zu models: the command line may name %zu; name them in a shoal.yaml",
+                       named->n + (size_t)a->n, n);
+    for (int i = 0; i < a->n; i++) m->v[m->n++] = a->v[i];
+    if (m->n > 0 && o->config)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "models are named by the command line or by --config; shoal load adds one to a running server");
+    bool sized = o->threads || o->context || o->kv_mb || o->given.name;
+    for (size_t i = 0; i < TUNING_N_ROWS; i++) sized |= o->own.values[i] != NULL;
+    if (m->n == 0 && sized)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "--name, --threads, --context, --kv-mb and the like are for models that the command line names; "
+            "in shoal.yaml they are keys of models[]");
+    o->given.as.threads = (unsigned)o->threads;
+    o->given.as.context = (unsigned)o->context;
+    o->given.as.kv_mb = (unsigned)o->kv_mb;
+    return cli_tuning_read(&o->own, &o->given.as.tuning, err);
+}
+
+/* The argument again, with the path in the reference's place: "-mREF", "--model=REF" or "REF". NULL: no memory. */
+static char *put_path(const char *arg, const char *reference, const char *path)
+{
+    size_t n = strlen(arg), k = strlen(reference);
+    char *ret = NULL;
+    bool ends = n >= k && strcmp(arg + n - k, reference) == 0;
+    size_t before = ends ? n - k : n;
+    bool is_it = ends && (before == 0 || (before == 2 && strncmp(arg, "-m", 2) == 0) ||
+                          (before == 8 && strncmp(arg, "--model=", 8) == 0));
+    int rc = is_it ? asprintf(&ret, "%.*s%s", (int)before, arg, path) : asprintf(&ret, "%s", arg);
+    return rc < 0 ? NULL : ret;
+}
+
+/* What is not on this machine is fetched before there are processes, and argv names its path from then on: after a crash
+ * nobody asks a hub. The texts live as long as the process. */
+static int fetch_given(serve_options *o, int argc, char **argv, shoal_err *err)
+{
+    for (size_t i = 0; i < o->given.models.n; i++) {
+        const char *model = o->given.models.v[i];
+        char name[NAME_BYTES_MAX + 1], *path = NULL;
+        shoal_err why;
+        if (!manager_is_reference(model) || handover_restarts() > 0) continue;
+        bool here = serve_given_find(&path, name, model, &why) == 0;
+        int rc = here ? 0 : pull_one(&path, model, err);
+        for (int k = 1; rc == 0 && !here && k < argc; k++) {
+            char *arg = put_path(argv[k], model, path);
+            if (!arg) rc = err_nomem(err);
+            if (arg) argv[k] = arg;
+        }
+        if (rc != 0 || here)
+            free(path);
+        else
+            o->given.models.v[i] = path;
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static int serve_configured(server *s, const serve_options *o)
+{
     shoal_err err;
-    if (tty_style_choose(color, &err) != 0) return cli_fail(&cmd_serve, &err);
-    if (load_config(&s, config, listen, port, json_log, &err) != 0) {
+    int rc;
+    mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
+    if (tty_style_choose(o->color, &err) != 0) return cli_fail(&cmd_serve, &err);
+    if (load_config(s, o, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
-        if (check_only) rc = CLI_FAILED;
-    } else if (check_only) {
-        rc = cmd_serve_check(&s);
-    } else if (serve_models_fit(s.config, s.specs, &err) != 0 ||
-               serve_stages_open(&s.stages, s.config, s.specs, &err) != 0) {
+        if (o->check_only) rc = CLI_FAILED;
+    } else if (o->check_only) {
+        rc = cmd_serve_check(s);
+    } else if (serve_models_fit(s->config, s->specs, &err) != 0 ||
+               serve_stages_open(&s->stages, s->config, s->specs, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
     } else {
-        s.banner = banner || isatty(STDOUT_FILENO);
-        rc = serve(&s);
+        s->banner = o->banner || isatty(STDOUT_FILENO);
+        rc = serve(s);
     }
-    server_done(&s);
+    server_done(s);
     return rc;
 }
 
-const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker per model replica",
-                               "", cmd_serve_run, false};
+static int cmd_serve_run(int argc, char **argv)
+{
+    server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
+    serve_options o = {.port = -1};
+    cli_list named = {0};
+    const cli_option options[] = {
+        CLI_LIST('m', "model", "MODEL", "serve this model, as the argument; may be given several times",
+                 &named),
+        CLI_STRING('c', "config", "FILE", "configuration (./, /etc/shoal/, then the installed shoal.yaml)",
+                   &o.config),
+        CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &o.port),
+        CLI_STRING(0, "host", "HOST", "listen at this address instead; 0.0.0.0 is all of this machine's",
+                   &o.host),
+        CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &o.listen),
+        CLI_STRING(0, "name", "NAME", "what clients call the one MODEL [what its file is called]",
+                   &o.given.name),
+        CLI_INT('t', "threads", "N", 1, 1024, "threads of each MODEL [all cores]", &o.threads),
+        CLI_INT(0, "context", "N", 16, 1 << 20,
+                "longest prompt and reply of each MODEL, in tokens [the model's]", &o.context),
+        CLI_KV_MB(&o.kv_mb),
+        CLI_FLAG(0, "check", "check the configuration and its files, and exit: 0 valid, 1 not",
+                 &o.check_only),
+        CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &o.json_log),
+        CLI_COLOR(&o.color),
+        CLI_FLAG(0, "banner", "show what is served and sample requests when ready, as on a terminal",
+                 &o.banner),
+        CLI_FLAG(0, "no-supervise", "do not start the gateway again after a crash (for debuggers)", &o.alone),
+        CLI_END,
+    };
+    cli_args a;
+    shoal_err err;
+    int rc = cli_parse(&a, &cmd_serve, cli_tuning_behind(&o.own, options), 0, -1, argc, argv);
+    if (rc != CLI_GO) return rc;
+    if (check_options(&o, &a, &named, &err) != 0 || fetch_given(&o, argc, argv, &err) != 0)
+        return cli_fail(&cmd_serve, &err);
+    rc = o.alone || o.check_only ? -1 : supervise(argc, argv, "shoal-gateway");
+    return rc >= 0 ? rc : serve_configured(&s, &o);
+}
+
+const cli_command cmd_serve = {"serve", "serve MODELs, or the cluster of a shoal.yaml", "[MODEL...]",
+                               cmd_serve_run, false};

@@ -1,0 +1,203 @@
+/* serve_given.c: see serve_given.h. */
+#define _GNU_SOURCE
+#include "serve/serve_given.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/name.h"
+#include "config/config_load_request.h"
+#include "kinds/model_kind.h"
+#include "manager/manager_find.h"
+#include "model/model.h"
+#include "rules/home.h"
+#include "serve/serve_manager.h"
+#include "serve/serve_models.h"
+
+/* ---- where it is ----------------------------------------------------------------------------------- */
+
+static int no_file(const char *model, shoal_err *err)
+{
+    return err_set(
+        err, SHOAL_ENOTFOUND,
+        "there is no file or folder '%.300s'; give the path of a GGUF file or of a Hugging Face folder, or "
+        "hf:ORG/NAME to fetch one",
+        model);
+}
+
+static int no_name(const json_t *list, const char *model, shoal_err *err)
+{
+    char names[300] = "";
+    size_t i, at = 0;
+    const json_t *o;
+    json_array_foreach(list, i, o) if (at < sizeof names) at += (size_t)snprintf(
+        names + at, sizeof names - at, "%s%s", i ? ", " : "", json_string_value(json_object_get(o, "name")));
+    if (i == 0) return no_file(model, err);
+    return err_set(
+        err, SHOAL_ENOTFOUND,
+        "there is no file, folder or model '%.100s': models.json has %s; hf:ORG/NAME fetches another", model,
+        names);
+}
+
+/* What models.json of the store or of the manifest's folder calls so. */
+static int find_listed(char **ret, char name[NAME_BYTES_MAX + 1], const char *model, shoal_err *err)
+{
+    char *manifest = NULL, *path = NULL;
+    shoal_err why;
+    if (manifest_locate(&manifest, &why) == SHOAL_ENOMEM) return err_nomem(err);
+    char *store = serve_manager_store(NULL, manifest), *real = store ? manager_real_folder(store) : NULL;
+    const manager_places places = {.folders = {real}, .n_folders = 1, .manifest = manifest};
+    json_t *list = real ? manager_list(&places) : NULL;
+    const json_t *o = list ? manager_called(list, model) : NULL;
+    int rc = !list ? err_nomem(err) : o ? 0 : no_name(list, model, err);
+    if (o && asprintf(&path, "%s/%s", json_string_value(json_object_get(o, "folder")),
+                      json_string_value(json_object_get(o, "file"))) < 0) {
+        path = NULL;
+        rc = err_nomem(err);
+    }
+    if (path && !(*ret = realpath(path, NULL)))
+        rc = err_set(err, SHOAL_ENOTFOUND,
+                     "%.300s, which models.json lists as '%.100s', is not there; shoal pull "
+                     "fetches it again",
+                     path, model);
+    const char *called = o ? json_string_value(json_object_get(o, "name")) : NULL;
+    if (rc == 0 && name_is_fine(called, strlen(called))) snprintf(name, NAME_BYTES_MAX + 1, "%s", called);
+    json_decref(list);
+    free(path);
+    free(real);
+    free(store);
+    free(manifest);
+    return rc;
+}
+
+int serve_given_find(char **ret, char name[NAME_BYTES_MAX + 1], const char *model, shoal_err *err)
+{
+    *name = '\0';
+    if (file_exists(model)) {
+        if ((*ret = realpath(model, NULL))) return 0;
+        return errno == ENOMEM
+                   ? err_nomem(err)
+                   : err_set(err, SHOAL_EIO, "'%.300s' cannot be read: %s", model, strerror(errno));
+    }
+    if (!manager_is_reference(model) && (strchr(model, '/') || model_kind_named(model)))
+        return no_file(model, err);
+    return find_listed(ret, name, model, err);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------ */
+
+static bool is_taken(const json_t *models, const char *name)
+{
+    size_t i;
+    const json_t *o;
+    json_array_foreach(models, i,
+                       o) if (strcmp(json_string_value(json_object_get(o, "name")), name) == 0) return true;
+    return false;
+}
+
+/* "my" where that is free, else "my-2" and so on. */
+static void make_distinct(const json_t *models, char name[NAME_BYTES_MAX + 1])
+{
+    char first[NAME_BYTES_MAX + 1], end[16];
+    snprintf(first, sizeof first, "%s", name);
+    for (unsigned k = 2; is_taken(models, name); k++) {
+        snprintf(end, sizeof end, "-%u", k);
+        snprintf(name, NAME_BYTES_MAX + 1, "%.*s%s", (int)(NAME_BYTES_MAX - strlen(end)), first, end);
+    }
+}
+
+/* ---- the configuration ------------------------------------------------------------------------------ */
+
+static int add_model(json_t *models, const serve_given *g, const char *model, shoal_err *err)
+{
+    char name[NAME_BYTES_MAX + 1], *path = NULL;
+    int rc = serve_given_find(&path, name, model, err);
+    if (rc == 0 && g->name) snprintf(name, sizeof name, "%.*s", NAME_BYTES_MAX, g->name);
+    if (rc == 0 && !*name) rc = manager_name_by(name, path, err);
+    if (rc == 0) {
+        make_distinct(models, name);
+        config_load_request w = {.as = g->as, .keep_alive_s = LOAD_REQUEST_STAYS};
+        w.as.name = name;
+        w.as.path = path;
+        json_t *o = config_load_request_json(&w);
+        if (!o || json_array_append_new(models, o) != 0)
+            rc = err_set(err, SHOAL_EINVALID, "'%.300s' cannot be named in a configuration: it is not UTF-8",
+                         model);
+    }
+    free(path);
+    return rc;
+}
+
+int serve_given_config(gateway_config **ret, const serve_given *g, shoal_err *err)
+{
+    json_t *models = json_array();
+    buf text = {0};
+    int rc = models ? 0 : err_nomem(err);
+    if (rc == 0 && g->name && g->models.n > 1)
+        rc = err_set(err, SHOAL_EINVALID, "--name is for one model, and there are %zu", g->models.n);
+    if (rc == 0 && g->name && !name_is_fine(g->name, strlen(g->name)))
+        rc = err_set(err, SHOAL_EINVALID, "--name " NAME_RULE);
+    for (size_t i = 0; rc == 0 && i < g->models.n; i++) rc = add_model(models, g, g->models.v[i], err);
+    buf_puts(&text, "{\"models\": ");
+    if (rc == 0 && (json_put(&text, models) != 0 || buf_puts(&text, "}") != 0)) rc = err_nomem(err);
+    if (rc == 0) rc = config_parse(ret, &HOME_STAGES, text.data, text.len, "command line", err);
+    json_decref(models);
+    buf_done(&text);
+    return rc;
+}
+
+/* ---- can they be served? ---------------------------------------------------------------------------- */
+
+/* A folder that is no model may hold some. */
+static void list_models(const char *folder, const char *called, buf *out)
+{
+    DIR *d = opendir(folder);
+    unsigned n = 0;
+    for (struct dirent *e; d && (e = readdir(d)) && n < 3;) {
+        if (model_kind_named(e->d_name) != &model_kind_gguf) continue;
+        buf_printf(out, "%s%s/%s", n++ ? ", " : "", called, e->d_name);
+    }
+    if (d) closedir(d);
+}
+
+static int not_served(const char *path, const char *called, const char *why, shoal_err *err)
+{
+    buf files = {0};
+    size_t n = strlen(path);
+    bool repeats = strncmp(why, path, n) == 0 && strncmp(why + n, ": ", 2) == 0;
+    if (file_is_dir(path)) list_models(path, called, &files);
+    if (files.len)
+        err_set(err, SHOAL_EFORMAT,
+                "the folder %.300s is no model, but it holds some; serve one of them: %.300s", called,
+                files.data);
+    else
+        err_set(err, SHOAL_EFORMAT,
+                "%.300s cannot be served: %.300s; give a GGUF file or a Hugging Face folder of a family that "
+                "docs/families.md lists, or hf:ORG/NAME to fetch one",
+                called, repeats ? why + n + 2 : why);
+    buf_done(&files);
+    return err->code;
+}
+
+int serve_given_check(const gateway_config *c, const worker_spec *specs, const serve_given *g, shoal_err *err)
+{
+    json_t *said = NULL;
+    int rc = serve_models_describe(c, specs, &said, err);
+    for (size_t i = 0; rc == 0 && i < c->n_models; i++) {
+        const json_t *o = json_array_get(said, i);
+        const char *why = json_is_object(o) ? json_string_value(json_object_get(o, "error"))
+                                            : "the process that read its file died";
+        const char *key = json_string_value(json_object_get(o, "key"));
+        if (why && key && *key) /* the file is right, and an option is not */
+            rc = err_set(err, SHOAL_EINVALID, "--%s: %.300s: %s", key, g->models.v[i], why);
+        else if (why)
+            rc = not_served(specs[i].path, g->models.v[i], why, err);
+    }
+    json_decref(said);
+    return rc;
+}
