@@ -8,6 +8,7 @@
 #define CLI_COMMANDS(X) \
     /* serve */         \
     X(serve)            \
+    X(init)             \
     X(config)           \
     X(plan)             \
     X(load)             \

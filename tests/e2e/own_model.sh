@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# A model of one's own: served by its path alone, with samples that fit it; a shoal.yaml written for what lies in a folder.
+source "$(dirname "$0")/lib.sh"
+export HOME=$work/home SHOAL_STATE=$work/state
+unset SHOAL_MODELS XDG_STATE_HOME
+data=$PWD/tests/data/hf models=$PWD/models
+n=0
+here=$work/here
+mkdir -p "$here/empty" "$here/some" "$here/a" "$here/b"
+cp "$models/home-chat-s.gguf" "$here/my.Q4_K_M.gguf"
+cp "$models/home-embed.gguf" "$here/a/Same Name.gguf"
+cp "$models/home-intent.gguf" "$here/b/Same Name.gguf"
+cp "$models/home-chat-s.gguf" "$here/some/inner.gguf"
+head -c 5000 /dev/urandom >"$here/noise.gguf"
+echo 'no model' >"$here/notes.txt"
+cd "$here" || fail "no folder"
+
+# refused CODE WORDS ARGS...: one sentence, and nothing was started.
+refused() {
+    local code=$1 words=$2
+    shift 2
+    timeout 20 "$SHOAL_BIN" serve --port 0 "$@" >"$work/out" 2>"$log"
+    local rc=$?
+    [ $rc -eq "$code" ] || fail "serve $* ends with $rc, wanted $code: $(cat "$log")"
+    grep -qE "shoal serve: .*$words" "$log" || fail "serve $*: no '$words' in: $(cat "$log")"
+    [ "$(grep -vc '^try: ' "$log")" -eq 1 ] || fail "serve $* complains in several lines: $(cat "$log")"
+    n=$((n + 1))
+}
+refused 1 "there is no file or folder 'none.gguf'; give the path of a GGUF file" none.gguf
+refused 1 "noise.gguf cannot be served: not a GGUF file .*; give a GGUF file or a Hugging Face folder" noise.gguf
+refused 1 "notes.txt cannot be served: .*; give a GGUF file" -m notes.txt
+refused 1 "empty cannot be served: .*; give a GGUF file" empty
+refused 1 "the folder some is no model, but it holds some; serve one of them: some/inner.gguf" some
+refused 1 "there is no file, folder or model 'nothing-of-that-name': models.json has .*home-chat-s" nothing-of-that-name
+refused 2 "models are named by the command line or by --config" my.Q4_K_M.gguf -c shoal.yaml
+refused 2 "--name is for one model" my.Q4_K_M.gguf a/Same* --name x
+refused 2 "--name may hold letters" my.Q4_K_M.gguf --name a/b
+refused 2 "are for models that the command line names" --context 100
+refused 2 "--max-batch wants a whole number" my.Q4_K_M.gguf --max-batch 0
+refused 2 "--context: my.Q4_K_M.gguf: the model was made for [0-9]+ tokens, so its context cannot be 99999" my.Q4_K_M.gguf --context 99999
+refused 1 "" hf:nobody/nothing --threads 1
+
+# ready ARGS...: served, and the banner in $work/ready.
+ready() {
+    : >"$work/ready"
+    "$SHOAL_BIN" serve --port 0 --banner "$@" >"$work/ready" 2>"$log" &
+    server=$!
+    for _ in $(seq 400); do
+        grep -q 'Ctrl-C stops it' "$work/ready" && break
+        kill -0 "$server" 2>/dev/null || fail "serve $* exited: $(tail -n 2 "$log")"
+        sleep 0.05
+    done
+    url=$(grep -o 'http://[a-z0-9.]*:[0-9]*' "$work/ready" | head -1)
+    [ -n "$url" ] || fail "serve $* was not ready in 20 s"
+}
+
+# Each command of the banner works as it stands there.
+try_samples() {
+    local command k=0
+    sed -n '/^Try$/,/^$/p' "$work/ready" | sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | grep '^  ' >"$work/commands"
+    while IFS= read -r command; do
+        command=${command/  curl /curl -sf -m 60 }
+        bash -c "$command" >"$work/out" 2>"$work/err" </dev/null || fail "a sample fails: $command: $(cat "$work/out" "$work/err")"
+        k=$((k + 1))
+    done <"$work/commands"
+    [ $k -eq "$1" ] || fail "$k samples, wanted $1: $(cat "$work/ready")"
+    n=$((n + k))
+}
+ids() { curl -s "$url/v1/models" | grep -o '"id":"[^"]*"' | cut -d'"' -f4 | tr '\n' ' '; }
+
+ready --host localhost my.Q4_K_M.gguf -m "a/Same Name.gguf" "b/Same Name.gguf" --context 128
+[ "$(ids)" = "Same-Name my.Q4_K_M Same-Name-2 " ] || fail "served are: $(ids)"
+grep -q '^  my.Q4_K_M  *generate, context 128' "$work/ready" || fail "the banner: $(cat "$work/ready")"
+grep -q 'process\|home-intent' "$work/ready" && fail "samples of what is not served: $(cat "$work/ready")"
+try_samples 5
+kill -HUP "$server" # there is no file to read again, and that is no reason to stop
+for _ in $(seq 200); do grep -q event=nothing_to_reload "$log" && break; sleep 0.05; done
+grep -q event=nothing_to_reload "$log" || fail "SIGHUP: $(tail -2 "$log")"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "it stopped with $stopped"
+
+# By a name of models.json; its own name for clients.
+ready home-slots --name spans
+[ "$(ids)" = "spans " ] || fail "served are: $(ids)"
+try_samples 1
+stop_shoal
+
+# A generator whose files bring no chat template talks all the same, and ends where it would speak for the user.
+ready "$data/llama-gqa"
+grep -q 'default chat template' "$work/ready" || fail "the banner: $(cat "$work/ready")"
+[ "$(grep -c event=default_chat_template "$log")" -eq 1 ] || fail "the log does not say so once"
+curl -s "$url/v1/models" | grep -q '"chat_template":"default"' || fail "/v1/models does not say so"
+try_samples 3
+ask() { curl -s -m 60 "$url$1" -H 'content-type: application/json' -d "$2"; }
+messages='[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]'
+ask /v1/chat/completions "{\"model\":\"llama-gqa\",\"messages\":$messages,\"max_tokens\":4}" | grep -q '"role":"assistant"' || fail "chat completions"
+ask /api/chat "{\"model\":\"llama-gqa\",\"stream\":false,\"messages\":$messages,\"options\":{\"num_predict\":4}}" | grep -q '"done":true' || fail "/api/chat"
+ask /v1/responses '{"model":"llama-gqa","input":"hello","max_output_tokens":16}' | grep -q '"object":"response"' || fail "/v1/responses"
+ask /apply-template "{\"model\":\"llama-gqa\",\"messages\":$messages}" | grep -qF 'System: Be brief.\nUser: hello\nAssistant:' || fail "its text: $(ask /apply-template "{\"model\":\"llama-gqa\",\"messages\":$messages}")"
+"$SHOAL_BIN" chat llama-gqa --server "$url" --no-home -n 4 <<<hello >/dev/null 2>"$work/err" || fail "shoal chat: $(cat "$work/err")"
+stop_shoal
+"$SHOAL_BIN" chat "$data/llama-gqa" -n 4 <<<hello >/dev/null 2>"$work/err" || fail "shoal chat of a file: $(cat "$work/err")"
+
+# The banner of a configuration of one's own: what is served, and nothing else.
+cat >"$work/own.yaml" <<Y
+manifest: $models/models.json
+models:
+  - {name: orders, path: $data/cross-encoder-rerank}
+  - {name: fills, path: $data/electra-intent}
+  - {name: texts, path: $data/flan-t5-gated}
+pipelines:
+  - name: mine
+    devices: [{id: switch.pump, name: Garden Pump}]
+    stages: [{name: request, kind: ground, lexicon: lexicons/home.yaml}]
+Y
+ready -c "$work/own.yaml"
+grep -q 'turn on the garden pump' "$work/ready" || fail "the banner: $(cat "$work/ready")"
+grep -q 'home-' "$work/ready" && fail "samples of what is not served: $(cat "$work/ready")"
+try_samples 4
+stop_shoal
+
+# ---- init
+expect_init() { # CODE WORDS ARGS...
+    local code=$1 words=$2
+    shift 2
+    "$SHOAL_BIN" init "$@" >"$work/out" 2>&1
+    local rc=$?
+    [ $rc -eq "$code" ] && grep -qE "$words" "$work/out" || fail "init $* ends with $rc: $(cat "$work/out")"
+    n=$((n + 1))
+}
+expect_init 1 'holds no model and no Home Assistant export' empty
+[ ! -e empty/shoal.yaml ] || fail "something was written"
+expect_init 1 'No such file' none
+expect_init 0 'some/shoal.yaml: 1 model$' some
+expect_init 2 'is there already; --force replaces it' some
+expect_init 0 'next: .*shoal serve -c some/shoal.yaml' some --force
+cat >"$here/some/states.json" <<'J'
+[{"entity_id":"light.attic","state":"off","attributes":{"friendly_name":"Attic \"Big\" Light"}},
+ {"entity_id":"lock.shed","state":"locked","attributes":{}},
+ {"entity_id":"automation.night","state":"on","attributes":{"friendly_name":"Night"}},
+ {"entity_id":"fan.hidden","state":"off","attributes":{"friendly_name":"Hidden Fan"}}]
+J
+cat >"$here/some/core.entity_registry" <<'J'
+{"version":1,"minor_version":15,"key":"core.entity_registry","data":{"entities":[
+ {"entity_id":"lock.shed","name":"Shed Lock","original_name":"Lock","area_id":"garden","aliases":["tool lock"],"hidden_by":null,"disabled_by":null},
+ {"entity_id":"fan.hidden","name":null,"hidden_by":"user","disabled_by":null}]}}
+J
+echo '{"version":1,"key":"core.area_registry","data":{"areas":[{"id":"garden","name":"Garden"}]}}' >"$here/some/core.area_registry"
+expect_init 0 'shoal.yaml: 1 model, 2 devices$' some --force
+grep -qF '{id: "lock.shed", name: "Shed Lock", state: "locked", area: "Garden", aliases: ["tool lock"]}' some/shoal.yaml || fail "the devices: $(cat some/shoal.yaml)"
+grep -q 'automation\|Hidden' some/shoal.yaml && fail "what is no device: $(cat some/shoal.yaml)"
+(cd some && "$SHOAL_BIN" config check >"$work/out" 2>&1) || fail "config check: $(cat "$work/out")"
+ready -c some/shoal.yaml
+"$SHOAL_BIN" process "lock the tool lock" --server "$url" >"$work/out" 2>&1 || fail "process: $(cat "$work/out")"
+grep -q 'call *lock.lock {"target":"lock.shed"}' "$work/out" || fail "a device command: $(cat "$work/out")"
+stop_shoal
+echo "$n checks"
