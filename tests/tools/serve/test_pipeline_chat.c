@@ -1,0 +1,262 @@
+/* pipeline_calls: a pipeline of shoal.yaml as a chat model, over calls that the test answers, in simulated time. */
+#include "../../server/stages/fake_calls.h"
+
+#include "converse/pipeline_calls.h"
+#include "rules/home.h"
+
+#define TOOLS                                                                                    \
+    "[{\"type\":\"function\",\"function\":{\"name\":\"light_turn_on\",\"parameters\":{\"type\":" \
+    "\"object\",\"properties\":{\"target\":{\"type\":\"string\"}}}}}]"
+#define ON "[{\"role\":\"user\",\"content\":\"turn on the kitchen light\"}]"
+
+typedef struct bench {
+    fake_calls b;
+    gateway_config *config;
+    calls *c;
+    model_call *call;
+    buf told;   /* what came: its events, a word each */
+    int ended;  /* how often */
+    int status; /* of the end */
+    char message[256], model[32];
+    uint32_t n_prompt, n_generated;
+    unsigned pause_at, cancel_at; /* at which event; 0: never */
+    unsigned n_events;
+} bench;
+
+static void bench_on_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    bench *t = ev->user;
+    const Shoal__V1__GenerateEvent *e = (const Shoal__V1__GenerateEvent *)m;
+    if (e->started) buf_puts(&t->told, "started ");
+    if (e->delta && e->delta->text.len)
+        buf_printf(&t->told, "'%.*s' ", (int)e->delta->text.len, (const char *)e->delta->text.data);
+    for (size_t i = 0; e->delta && i < e->delta->n_tool_calls; i++)
+        buf_printf(&t->told, "%s%s ", e->delta->tool_calls[i]->name, e->delta->tool_calls[i]->arguments);
+    if (e->done) {
+        buf_printf(&t->told, "%s", e->done->finish);
+        t->n_prompt = e->done->n_prompt;
+        t->n_generated = e->done->n_generated;
+    }
+    t->n_events++;
+    if (t->n_events == t->pause_at) calls_pause(t->call, true);
+    if (t->n_events == t->cancel_at) calls_cancel(t->call);
+}
+
+static void bench_on_end(const call_events *ev, const call_result *r)
+{
+    bench *t = ev->user;
+    t->ended++;
+    t->status = r->status;
+    snprintf(t->message, sizeof t->message, "%s", r->message);
+    snprintf(t->model, sizeof t->model, "%s", r->model);
+}
+
+static void bench_open(bench *t, const char *yaml)
+{
+    shoal_err err = {0};
+    *t = (bench){0};
+    int rc = yaml ? config_parse(&t->config, &HOME_STAGES, yaml, strlen(yaml), "c.yaml", &err)
+                  : config_load(&t->config, &HOME_STAGES, SHOAL_SOURCE_DIR "/shoal.yaml", &err);
+    if (rc) fail_msg("%s", err.message);
+    pipeline_options o = {.config = t->config};
+    if (pipeline_calls_new(&t->c, fake_time(), fake_calls_init(&t->b), &o, &err)) fail_msg("%s", err.message);
+}
+
+static void bench_close(bench *t)
+{
+    calls_free(t->c);
+    fake_calls_done(&t->b);
+    config_free(t->config);
+    buf_done(&t->told);
+}
+
+static void start(bench *t, const char *model, Shoal__V1__GenerateRequest q)
+{
+    call_events ev = {.user = t, .event = bench_on_event, .end = bench_on_end};
+    call_context ctx = {.request_id = "r1"};
+    call_order *o = call_order_new(CALL_GENERATE, model, &q.base, &ctx);
+    q.parallel_tool_calls = true;
+    buf_clear(&t->told);
+    t->n_events = 0;
+    t->ended = 0;
+    t->call = calls_start(t->c, o, &(call_terms){0}, &ev);
+    call_order_unref(o);
+    assert_non_null(t->call);
+    assert_int_equal(t->n_events + (unsigned)t->ended, 0); /* nothing from inside */
+}
+
+static Shoal__V1__GenerateRequest request_of(const char *messages, const char *tools)
+{
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    q.messages_json = (char *)(uintptr_t)messages;
+    if (tools) q.tools_json = (char *)(uintptr_t)tools;
+    q.parallel_tool_calls = true;
+    return q;
+}
+
+/* The classifiers answer; no generator is asked. */
+static void let_run(bench *t)
+{
+    fake_turns();
+    for (size_t i = 0; i < t->b.n; i++) {
+        if (!t->b.calls[i].open) continue;
+        assert_int_not_equal(t->b.calls[i].task, CALL_GENERATE);
+        if (t->b.calls[i].task == CALL_CLASSIFY) answer_label(&t->b.calls[i], "iot_hue_lighton", 0);
+        if (t->b.calls[i].task == CALL_TAG) answer_spans(&t->b.calls[i], false);
+    }
+    fake_turns();
+}
+
+static void told_is(const bench *t, const char *expected)
+{
+    if (strcmp(buf_text(&t->told), expected) != 0) fail_msg("%s\nexpected: %s", buf_text(&t->told), expected);
+}
+
+#define CALLED "started light_turn_on{\"target\":\"light.kitchen\"} tool_calls"
+
+static void a_pipeline_answers_as_a_model(void **state)
+{
+    bench t;
+    bool known = false;
+    call_estimate look;
+    bench_open(&t, NULL);
+    const Shoal__V1__ModelInfo *info = calls_info(t.c, "home", &known);
+    assert_true(known);
+    assert_string_equal(info->task, "generate");
+    start(&t, "home", request_of(ON, TOOLS));
+    let_run(&t);
+    told_is(&t, CALLED);
+    assert_int_equal(t.ended, 1);
+    assert_int_equal(t.status, 0);
+    assert_string_equal(t.model, "home");
+    assert_true(t.n_prompt > 0); /* of the classifiers, */
+    assert_int_equal(t.n_generated, 0);
+    start(&t, "home",
+          request_of("[{\"role\":\"user\",\"content\":\"don't turn on the kitchen light\"}]", TOOLS));
+    let_run(&t);
+    told_is(&t, "started 'All right, I leave Kitchen Light as it is.' stop");
+    call_context ctx = {.request_id = "r1"};
+    Shoal__V1__GenerateRequest q = request_of(ON, NULL);
+    call_order *o = call_order_new(CALL_GENERATE, "home", &q.base, &ctx);
+    calls_estimate(t.c, o, &(call_terms){0}, &look);
+    assert_int_equal(look.status, 0);
+    call_order_unref(o);
+    bench_close(&t);
+}
+
+/* Another name goes to the calls underneath. */
+static void a_model_is_asked_as_before(void **state)
+{
+    bench t;
+    Shoal__V1__GenerateRequest q = request_of(ON, NULL);
+    bench_open(&t, NULL);
+    q.max_tokens = 8;
+    q.parse_tool_calls = true;
+    start(&t, "home-chat-s", q);
+    assert_int_equal(t.b.n, 1);
+    assert_string_equal(t.b.calls[0].model, "home-chat-s");
+    calls_cancel(t.call);
+    bench_close(&t);
+}
+
+/* It may be paused and left at any event, and before the first. */
+static void a_pipeline_rests_and_is_left(void **state)
+{
+    for (unsigned at = 1; at <= 3; at++) {
+        bench t;
+        bench_open(&t, NULL);
+        t.pause_at = at;
+        start(&t, "home", request_of(ON, TOOLS));
+        let_run(&t);
+        assert_int_equal(t.n_events, at);
+        assert_int_equal(t.ended, 0);
+        t.pause_at = 0;
+        calls_pause(t.call, false);
+        fake_turns();
+        told_is(&t, CALLED);
+        assert_int_equal(t.ended, 1);
+        t.cancel_at = at;
+        start(&t, "home", request_of(ON, TOOLS));
+        let_run(&t);
+        assert_int_equal(t.n_events, at);
+        assert_int_equal(t.ended, 0);
+        bench_close(&t);
+    }
+    bench t;
+    bench_open(&t, NULL);
+    start(&t, "home", request_of(ON, TOOLS));
+    calls_cancel(t.call);
+    start(&t, "home", request_of(ON, TOOLS));
+    fake_turns(); /* its classifiers are asked */
+    assert_true(t.b.n > 0);
+    calls_cancel(t.call);
+    assert_true(t.b.calls[0].cancelled);
+    start(&t, "home", request_of(ON, TOOLS));
+    bench_close(&t); /* the calls go with one under way */
+}
+
+static void what_a_pipeline_cannot_do_is_refused(void **state)
+{
+    static char long_messages[40000];
+    Shoal__V1__GenerateRequest formed = request_of(ON, NULL), probable = request_of(ON, NULL);
+    formed.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
+    probable.logprobs = true;
+    snprintf(long_messages, sizeof long_messages, "[{\"role\":\"user\",\"content\":\"%036000d\"}]", 0);
+    const struct {
+        Shoal__V1__GenerateRequest q;
+        const char *message;
+    } CASES[] = {{formed, "response_format"},
+                 {probable, "logprobs"},
+                 {request_of("[{\"role\":\"system\",\"content\":\"x\"}]", NULL), "a message of a user"},
+                 {request_of(long_messages, NULL), "takes"}};
+    bench t;
+    bench_open(&t, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        start(&t, "home", CASES[i].q);
+        fake_turns();
+        assert_int_equal(t.ended, 1);
+        assert_int_equal(t.status, SHOAL_EINVALID);
+        if (!strstr(t.message, CASES[i].message)) fail_msg("%s", t.message);
+        assert_int_equal(t.b.n, 0);
+    }
+    bench_close(&t);
+}
+
+static const char WRITES[] =
+    "manifest: " SHOAL_SOURCE_DIR "/models/models.json\n"
+    "models: [{name: home-chat-s}, {name: home-intent}]\n"
+    "pipelines:\n"
+    "  - {name: writes, stages: [{name: reply, kind: generate, model: home-chat-s}]}\n"
+    "  - {name: labels, stages: [{name: what, kind: classify, model: home-intent}]}\n"
+    "  - {name: home-chat-s, stages: [{name: reply, kind: generate, model: home-chat-s}]}\n";
+
+/* A stage that fails is named; a pipeline that says nothing, or has a model's name, is no model. */
+static void a_failed_stage_is_named(void **state)
+{
+    bench t;
+    bench_open(&t, WRITES);
+    start(&t, "writes", request_of(ON, NULL));
+    fake_turns();
+    assert_int_equal(t.b.n, 1);
+    end_call(&t.b.calls[0], SHOAL_EUNAVAILABLE, "nobody is there", NULL);
+    fake_turns();
+    assert_int_equal(t.ended, 1);
+    assert_int_equal(t.status, SHOAL_EUNAVAILABLE);
+    assert_string_equal(t.message, "stage 'reply': nobody is there");
+    assert_non_null(pipeline_calls_find(t.config, "writes"));
+    assert_null(pipeline_calls_find(t.config, "labels"));
+    assert_null(pipeline_calls_find(t.config, "home-chat-s"));
+    bench_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipeline_answers_as_a_model),
+        cmocka_unit_test(a_model_is_asked_as_before),
+        cmocka_unit_test(a_pipeline_rests_and_is_left),
+        cmocka_unit_test(what_a_pipeline_cannot_do_is_refused),
+        cmocka_unit_test(a_failed_stage_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
