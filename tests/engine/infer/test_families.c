@@ -15,8 +15,7 @@ typedef struct family {
     bool gguf;        /* and NAME.gguf, made by tests/data/gguf/make.py, says the same */
 } family;
 
-/* Two GGUF files lack what their folders say: mistral-sliding its window, distilbert-intent its head's
- * activation. */
+/* A GGUF file lacks what its folder says: mistral-sliding its window. */
 static const family decoders[] = {
     {"llama-gqa", true},
     {"llama-bf16", true},
@@ -42,7 +41,7 @@ static const family decoders[] = {
 
 static const family encoders[] = {
     {"bert-intent", true},     {"bert-ner", false},          {"cross-encoder-rerank", true},
-    {"minilm-embed", true},    {"distilbert-intent", false}, {"distilbert-ner", false},
+    {"minilm-embed", true},    {"distilbert-intent", true}, {"distilbert-ner", false},
     {"roberta-intent", true},  {"xlmr-ner", false},          {"electra-intent", false},
     {"albert-intent", false},  {"mpnet-embed", false},       {"modernbert-embed", true},
     {"deberta-v3-nli", false},

@@ -86,6 +86,10 @@ int encoder_refuse(conf *s, const char *key, const char *only)
 static int bert_finish(conf *s, model_config *c)
 {
     encoder_head(s, c, ACT_TANH);
+    /* The field's converter writes DistilBERT as BERT and leaves out what its classifier applies, ReLU; but of
+     * the two BERT alone has token types. */
+    bool distilled = s->g && c->task == TASK_CLASSIFY && c->n_types == 0;
+    if (distilled && !conf_has(s, "shoal.head_activation", NULL)) c->head.act = ACT_RELU;
     return encoder_refuse(s, "position_embedding_type", "absolute");
 }
 
