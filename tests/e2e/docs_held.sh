@@ -58,6 +58,7 @@ for _ in $(seq 600); do # it has begun when it is embedded
 done
 kill "$server"
 for _ in $(seq 600); do grep -q 'event=stopping' "$log" && break; sleep 0.05; done
+sleep 0.3      # one within 250 ms would be the same
 kill "$server" # a second one cuts
 wait "$server"
 stopped=$?

@@ -24,6 +24,7 @@ for _ in 1 2 3; do
 done
 wait "$stream"
 grep -q 'data: \[DONE\]' "$work/stream" || fail "the running stream was cut: $(tail -c 300 "$work/stream")"
+sleep 0.3      # one within 250 ms would be the same
 kill "$server" # it ends the grace
 wait "$server"
 stopped=$?

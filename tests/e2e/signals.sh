@@ -65,6 +65,14 @@ start_stream
 kill -TERM -- "-$server"
 stopped_well "SIGTERM to the group"
 
+# Two within a moment, as timeout sends them to the process and to its group, are one.
+start_shoal
+start_stream
+kill -TERM "$server"
+sleep 0.05
+kill -TERM "$server"
+stopped_well "SIGTERM twice within a moment"
+
 # nohup: the terminal's end is nobody's business.
 printf '#!/bin/sh\ntrap "" HUP\nexec "%s" "$@"\n' "$real" >"$work/in_own_group"
 start_shoal

@@ -242,7 +242,7 @@ const config_help config_help_rows[] = {
      "are cut: 503, or an error (`stopping`) as the last event of a stream, which resumes with "
      "`Last-Event-ID` at another gateway, or here after the next start. Raise it for longer streams, "
      "and set the orchestrator's own limit (`terminationGracePeriodSeconds`, `TimeoutStopSec`, "
-     "`kill_timeout`) above `drain_grace_ms` + `drain_ms` + 10 s. A second SIGTERM or SIGINT cuts "
+     "`kill_timeout`) above `drain_grace_ms` + `drain_ms` + 10 s. A second SIGTERM or SIGINT, at least 250 ms later, cuts "
      "running answers at once, a third ends the process at once. 10 s after the drain the process exits "
      "even if a thread hangs, for example on a dead disk or an unresolved name (`event=exit_forced`)", false},
     {"drain_grace_ms", NULL, "0",

@@ -26,7 +26,8 @@ enum {
     BACKOFF_SERVED_MS = 1000, /* it starts well, so its clients are served in between */
     HEALTHY_MS = 60000,
     ABORT_LOOKS = 10, /* after so many more its crash report is not waited for */
-    SIGNALS_MAX = 3,  /* the third ends everything at once, whatever the child does */
+    REPEAT_MS = 250,
+    SIGNALS_MAX = 3, /* the third ends everything at once, whatever the child does */
 };
 
 typedef struct held {
@@ -49,11 +50,19 @@ typedef struct supervisor {
     uint64_t look_at_ns;
     int n_aborted; /* looks since it was aborted, that one included; 0: it was not */
     int n_signals;
+    uint64_t stop_ns; /* the last of them */
     held held[HANDOVER_MAX];
     size_t n_held;
 } supervisor;
 
 /* ---- decisions ---------------------------------------------------------------------------------------- */
+
+bool supervisor_repeats(uint64_t *last_ns, uint64_t now_ns)
+{
+    bool repeats = *last_ns && now_ns - *last_ns < REPEAT_MS * UINT64_C(1000000);
+    if (!repeats) *last_ns = now_ns;
+    return repeats;
+}
 
 uint64_t supervisor_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served)
 {
@@ -324,6 +333,7 @@ static bool take_signal(supervisor *s, int sig, int *ret_code)
         if (s->child && s->hears) pass_on(s, sig);
         return false;
     }
+    if (supervisor_repeats(&s->stop_ns, clock_ns())) return false;
     if (s->child) pass_on(s, sig);
     s->life.stopping = true;
     *ret_code = s->child ? 128 + sig : 0;

@@ -29,6 +29,11 @@ typedef struct supervisor_life {
 } supervisor_life;
 bool supervisor_restarts(const supervisor_life *l, int status);
 
+/* Does a SIGTERM or SIGINT at now_ns belong to the one before it, within 250 ms? `timeout` and some service
+ * managers signal the process and then its group, which is one wish to stop and not a second one, which cuts.
+ * *last_ns: when the last one came, 0 at first. */
+bool supervisor_repeats(uint64_t *last_ns, uint64_t now_ns);
+
 /* In the first process this returns with the exit code when the child has ended for good. In the child, and
  * where nothing can be supervised (no descriptors, no memory: logged), it returns -1: go on. `argv` is the
  * command's own, argv[0] its name; name is for ps, 15 characters at most. */

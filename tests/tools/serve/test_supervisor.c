@@ -40,10 +40,23 @@ static void crashes_are_restarted_and_exits_are_meant(void **state)
     assert_false(supervisor_restarts(&stopping, EXITED));
 }
 
+/* What `timeout` sends twice is one wish to stop. */
+static void signals_of_one_moment_are_one(void **state)
+{
+    uint64_t last = 0, ms = 1000000;
+    assert_false(supervisor_repeats(&last, 5000 * ms));
+    assert_true(supervisor_repeats(&last, 5000 * ms));
+    assert_true(supervisor_repeats(&last, 5249 * ms));
+    assert_false(supervisor_repeats(&last, 5250 * ms)); /* and no row of them is endless */
+    assert_true(supervisor_repeats(&last, 5251 * ms));
+    assert_false(supervisor_repeats(&last, 5500 * ms));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_restart_is_at_once_and_later_ones_wait),
+        cmocka_unit_test(signals_of_one_moment_are_one),
         cmocka_unit_test(crashes_are_restarted_and_exits_are_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

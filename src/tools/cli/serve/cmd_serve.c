@@ -93,6 +93,7 @@ typedef struct server {
     bool json_log, banner, said_ready, stopping, drained;
     bool withdrawn; /* it is to stop, and answers new requests for drain_grace_ms more */
     int exit_code, n_signals;
+    uint64_t stop_ns; /* the last SIGTERM or SIGINT */
 } server;
 
 /* ---- ready ------------------------------------------------------------------------------------- */
@@ -307,6 +308,8 @@ static bool withdraw(server *s, int signum)
 static void signalled(uv_signal_t *h, int signum)
 {
     server *s = h->data;
+    bool alone = !handover_is_open(); /* else the supervisor has looked */
+    if (signum != SIGHUP && alone && supervisor_repeats(&s->stop_ns, clock_ns())) return;
     if (withdraw(s, signum)) return;
     if (signum == SIGHUP && s->withdrawn) return;
     s->withdrawn = false;                        /* a second one ends the grace */
