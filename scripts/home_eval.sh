@@ -25,7 +25,7 @@ out=$(mktemp)
     echo
     echo "Written by scripts/home_eval.sh: commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)," \
         "$(nproc) cores, $(date -u +%Y-%m-%d). The verdicts, and how to run this, are in"
-    echo "[evaluation.md](evaluation.md); the cases in \`$set\`. A case counts for each of its tags; times are those of"
+    echo "[evaluation.md](evaluation.md); the cases in \`$set\`, the tricks in \`eval/tricks.jsonl\`. A case counts for each of its tags; times are those of"
     echo "one client on this machine. \`many\` are homes of 256 devices, most others have about 12."
     echo
     echo "![verdicts by tag](home-eval.svg)"
@@ -33,6 +33,7 @@ out=$(mktemp)
     section "Open requests" --failures $set/dev.jsonl
     section "Open requests, the hard set" --failures $set/dev2.jsonl
     section "Held-back requests" "${hidden[@]}" $set/held.jsonl
+    section "Tricks" --failures eval/tricks.jsonl
     section "Sensor lines" "${hidden[@]}" $set/sensors.jsonl
 } >"$out"
 cat "$out" >docs/home-eval.md

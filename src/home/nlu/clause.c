@@ -15,6 +15,30 @@ static bool is_phrase_at(const phrase_list *l, const units *u, size_t i, size_t 
     return true;
 }
 
+/* Words of the longest phrase here that holds a request back; 0: none. */
+static size_t longest_guard(const units *u, size_t at, size_t to, const lexicon *l)
+{
+    const phrase_list *lists[] = {&l->report, &l->prohibit, &l->keep, &l->withdraw, &l->later};
+    size_t n, longest = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (is_phrase_at(lists[i], u, at, to, 0, &n) && n > longest) longest = n;
+    return longest;
+}
+
+/* Something that is no mere politeness begins here, and is longer than it: "thank you for", "would you not". */
+static bool means_more(const units *u, size_t at, size_t to, const lexicon *l, size_t n_polite)
+{
+    return longest_guard(u, at, to, l) > n_polite;
+}
+
+/* It is the end of something that is no mere politeness: the "bedtime" of "at bedtime". */
+static bool ends_guard(const units *u, size_t from, size_t at, size_t to, const lexicon *l)
+{
+    for (size_t i = from; i < at; i++)
+        if (i + longest_guard(u, i, to, l) > at) return true;
+    return false;
+}
+
 size_t clause_start(const units *u, size_t from, size_t to, const lexicon *l, bool *ret_lead)
 {
     size_t at = from, n;
@@ -23,6 +47,7 @@ size_t clause_start(const units *u, size_t from, size_t to, const lexicon *l, bo
             *ret_lead = true;
         else if (at >= to || !is_phrase_at(&l->fillers, u, at, to, 0, &n))
             return at;
+        if (means_more(u, at, to, l, n)) return at;
         at += n;
     }
 }
@@ -340,7 +365,7 @@ size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l)
         bool sign = u->at[at].kind == UNIT_SIGN && at + 1 == to;
         bool filler =
             is_phrase_at(&l->fillers, u, at, to, 0, &n) || is_phrase_at(&l->leads, u, at, to, 0, &n);
-        if (sign || (filler && at + n == to)) {
+        if (sign || (filler && at + n == to && !ends_guard(u, from, at, to, l))) {
             to = at;
             at = from + 1;
         } else {

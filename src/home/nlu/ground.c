@@ -133,6 +133,11 @@ static bool ground_ends_sentence(const words *w, size_t i)
     return !letter;
 }
 
+static bool is_punctuation(const word *x)
+{
+    return x->end - x->begin == 1 && strchr(".,;:!?-()\"", x->s[0]);
+}
+
 /* Words but no end: "!!!" begins no sentence. */
 static void ground_read_sentences(grounder *g)
 {
@@ -141,7 +146,10 @@ static void ground_read_sentences(grounder *g)
         bool end = ground_ends_sentence(&g->w, i);
         if (!end && i + 1 < g->w.n) continue;
         size_t to = end && strcmp(g->w.at[i].s, "?") != 0 ? i : i + 1;
-        if (to > from && !(to - from == 1 && g->w.at[from].sign)) ground_read_sentence(g, from, to);
+        if (to > from && !(to - from == 1 && g->w.at[from].sign))
+            ground_read_sentence(g, from, to);
+        else if (to > from && !is_punctuation(&g->w.at[from]))
+            g->chatter = true;
         from = i + 1;
     }
 }
@@ -293,8 +301,9 @@ static void ground_judge(grounder *g, grounding *out)
     }
     if (g->forbidden) spare_forbidden(g);
     if (undo_each_other(g)) g->unclear = true;
+    bool doubt = g->chatter || g->n_problems || g->mended;
     for (size_t i = 0; i < g->n_tasks; i++)
-        if (g->chatter && g->tasks[i].ways[0].action->careful) g->unclear = true;
+        if (doubt && attempt_is_careful(g, &g->tasks[i].ways[0])) g->unclear = true;
     out->question = g->question;
     if (g->withdrawn) {
         out->verdict = GROUND_LEAVE;
@@ -335,7 +344,7 @@ static bool understand(grounder *g, grounding *out)
 {
     *out = (grounding){.verdict = GROUND_UNCLEAR, .text = g->lex->reply.too_long};
     if (g->w.n <= GROUND_WORDS_MAX) {
-        units_mend(&g->w, &g->d);
+        g->mended = units_mend(&g->w, &g->d);
         ground_read_sentences(g);
         ground_judge(g, out);
     }

@@ -13,6 +13,18 @@ bool attempt_serves(const grounder *g, const action_def *x, size_t device)
     return kind != SIZE_MAX && x->kinds >> kind & 1;
 }
 
+bool attempt_is_careful(const grounder *g, const attempt *t)
+{
+    const char *service = t->action->service;
+    if (t->action->careful || !service) return t->action->careful;
+    for (size_t i = 0; i < g->d.n; i++) {
+        size_t kind = g->d.words[i].kind;
+        if (!device_set_has(&t->targets, i) || kind == SIZE_MAX) continue;
+        if (word_list_has(&g->lex->kinds[kind].careful, service, strlen(service))) return true;
+    }
+    return false;
+}
+
 /* "turn on, turn off and toggle": what a device of the set can do, each verb once. */
 const char *attempt_abilities(grounder *g, size_t device)
 {
@@ -223,8 +235,8 @@ attempt attempt_action(grounder *g, const action_def *x, const units *u, const c
     if (strange) t.how = t.how == NOT_HERE && entity_mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
     if (t.how == DO_IT) t.how = ground_attempt_check_kinds(g, &t);
     if (t.how == DO_IT) t.how = assign_values(g, &t, u, r);
-    if (!x->service && t.how == OUT_OF_RANGE) t.how = DO_IT; /* no bounds where nothing is set */
-    if (!x->service && (t.how == ASK_VALUE || t.how == WRONG_UNIT || t.how == DIFFERENCE || t.how == NOT_SO))
+    if (!x->service && (t.how == OUT_OF_RANGE || t.how == DIFFERENCE)) t.how = DO_IT; /* nothing is set */
+    if (!x->service && (t.how == ASK_VALUE || t.how == WRONG_UNIT || t.how == NOT_SO))
         t.how = NOT_CLEAR; /* it explains something else */
     return t;
 }

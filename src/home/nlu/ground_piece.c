@@ -15,6 +15,7 @@ typedef struct piece {
     bool comma;           /* set off by a comma */
     bool alternative;     /* joined by "or" */
     bool contrast;        /* joined by "but" */
+    bool colon;           /* behind a colon: what stands before it may say who says so, or what for */
 } piece;
 
 static bool ground_piece_is_empty(const clause_rest *r)
@@ -96,6 +97,8 @@ static void join_bare(grounder *g, const units *u, piece *p, size_t i, size_t n,
     } else if (entity_mention_says_target(&r->what) && cue) {
         if (i + 1 < n && !p[i + 1].has_cue) task_inherit_kind(g, &r->what, &p[i + 1].c->bare.what);
         task_carry_out(g, cue->c, u, copy_rest(g, r, rest_of(cue)), i > 0 ? &rest_of(&p[i - 1])->what : NULL);
+    } else if (r->n_except && !entity_mention_says_target(&r->what) && !g->n_tasks) {
+        g->unclear = true; /* "except the lamp, turn everything off": of what it is left out comes later */
     } else if (entity_mention_says_target(&r->what)) {
         bool group;
         device_set s = devices_find(&g->d, &r->what, UINT64_MAX, &group);
@@ -236,6 +239,8 @@ static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
 {
     const clause_rest *r = rest_of(&p[i]);
     if (p[i].corrects) take_back(g);
+    if (p[i].colon && i > 0 && (rest_of(&p[i - 1])->n_strange || g->n_problems > g->problem_mark))
+        g->unclear = true;
     g->task_mark = g->n_tasks;
     g->problem_mark = g->n_problems;
     if (r->withdrawn) g->withdrawn = true;
@@ -315,8 +320,7 @@ static size_t skip_joins(const grounder *g, const units *u, size_t at, size_t to
 {
     size_t n, unused;
     *ret_scope = true;
-    while (at < to && (grounder_run_at(&g->lex->joins, u, at, to, &n) ||
-                       grounder_run_at(&g->lex->contrast, u, at, to, &n))) {
+    while (at < to && (grounder_join_at(g, u, at, to, &n) || grounder_contrast_at(g, u, at, to, &n))) {
         if (!grounder_run_at(&g->lex->scope, u, at, to, &unused)) *ret_scope = false;
         at += n;
     }
@@ -329,6 +333,8 @@ static size_t skip_correction(const grounder *g, const units *u, size_t at, size
     size_t n;
     while (at < to && grounder_run_at(&g->lex->correct, u, at, to, &n)) {
         bool sign = at + n < to && u->at[at + n].kind == UNIT_SIGN;
+        size_t n_later;
+        if (grounder_run_at(&g->lex->later, u, at, to, &n_later) && n_later > n) break; /* "wait, then" */
         if (n == 1 && !sign) break;
         at += n + sign;
     }
@@ -345,6 +351,7 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to)
         bool contrast = joined > at && phrase_list_in(&g->lex->contrast, u->at, at, joined, 0);
         bool alternative = joined > at && phrase_list_in(&g->lex->alternatives, u->at, at, joined, 0);
         bool comma = joined == at || (u->at[at].kind == UNIT_SIGN && strcmp(u->at[at].s, ":") != 0);
+        bool colon = joined > at && u->at[at].kind == UNIT_SIGN && strcmp(u->at[at].s, ":") == 0;
         size_t after = skip_correction(g, u, joined, to);
         bool corrects = after > joined && (n > 0 || g->n_tasks > 0);
         joined = after;
@@ -375,7 +382,8 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to)
                              .corrects = corrects,
                              .comma = comma || lead,
                              .alternative = alternative,
-                             .contrast = contrast};
+                             .contrast = contrast,
+                             .colon = colon};
         at = end;
     }
     run_pieces(g, u, p, n);

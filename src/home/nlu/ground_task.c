@@ -92,7 +92,8 @@ static task ways_of(grounder *g, const clause *c, const units *u, const clause_r
         }
         attempt way = attempt_action(g, cue->action, u, rest);
         if (way.how == NO_TARGET && !first) open_verb = cue;
-        if (way.how == DO_IT && open_verb && equal_rank(open_verb, cue)) way.how = NO_TARGET;
+        bool takes_verb = open_verb && open_verb->used & ~cue->used; /* "turn on": no device called "turn" */
+        if (way.how == DO_IT && open_verb && (equal_rank(open_verb, cue) || takes_verb)) way.how = NO_TARGET;
         if (way.how == DO_IT) {
             first = first ? first : cue;
             add_way(&t, &way);

@@ -12,8 +12,9 @@ size_t text_clause_end(const grounder *g, const units *u, size_t from, size_t to
             i += n - 1;
             continue;
         }
-        if (grounder_run_at(&g->lex->joins, u, i, to, &n) || grounder_run_at(&g->lex->contrast, u, i, to, &n))
-            return i;
+        if (grounder_join_at(g, u, i, to, &n) || grounder_contrast_at(g, u, i, to, &n)) return i;
+        if (grounder_run_at(&g->lex->contrast, u, i, to, &n))
+            return i; /* "instead of" begins a clause, too */
     }
     return to;
 }

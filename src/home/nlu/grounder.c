@@ -11,6 +11,24 @@ bool grounder_run_at(const phrase_list *l, const units *u, size_t i, size_t to, 
     return got && got == (((unit_set)1 << *ret_n) - 1) << i;
 }
 
+static bool is_hyphen_in_word(const units *u, size_t i, size_t to)
+{
+    return i > 0 && i + 1 < to && u->at[i].kind == UNIT_SIGN && strcmp(u->at[i].s, "-") == 0 &&
+           u->at[i - 1].end == u->at[i].begin && u->at[i].end == u->at[i + 1].begin;
+}
+
+bool grounder_join_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n)
+{
+    return grounder_run_at(&g->lex->joins, u, i, to, ret_n) && !is_hyphen_in_word(u, i, to);
+}
+
+bool grounder_contrast_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n)
+{
+    size_t n_more;
+    if (!grounder_run_at(&g->lex->contrast, u, i, to, ret_n)) return false;
+    return !(grounder_run_at(&g->lex->prohibit, u, i, to, &n_more) && n_more > *ret_n);
+}
+
 void grounder_name_all(grounder *g, const device_set *s)
 {
     for (size_t i = 0; i < DEVICES_MAX / 64; i++) g->named.bits[i] |= s->bits[i];

@@ -75,6 +75,7 @@ typedef struct grounder {
     device_set named, forbidden_targets, last;
     bool forbidden, later, withdrawn, unclear, question;
     bool chatter;                   /* something was said that is no request and names nothing */
+    bool mended;                    /* a typing error was put right */
     bool forbidden_unsure;          /* something was forbidden, and it is not clear what */
     size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
     const char *answer, *strange;
@@ -85,6 +86,9 @@ typedef struct grounder {
 /* ---- grounder.c ---- */
 bool grounder_run_at(const phrase_list *l, const units *u, size_t i, size_t to, size_t *ret_n);
 void grounder_name_all(grounder *g, const device_set *s);
+/* Joins that end a clause at unit i: not the hyphen of "un-lock", nor the "instead" of "instead of". */
+bool grounder_join_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n);
+bool grounder_contrast_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n);
 const char *grounder_slice(grounder *g, size_t begin, size_t end);
 const char *grounder_fill(grounder *g, const char *template, const reply_field *f, size_t n);
 const char *grounder_names(grounder *g, const device_set *s, bool any);
@@ -99,6 +103,7 @@ double value_for(const grounder *g, const value_def *def, const unit *x, size_t 
 const char *value_bound_said(grounder *g, const value_def *def, size_t device, bool max);
 
 /* ---- ground_attempt.c ---- */
+bool attempt_is_careful(const grounder *g, const attempt *t);
 bool attempt_serves(const grounder *g, const action_def *x, size_t device);
 const char *attempt_abilities(grounder *g, size_t device);
 entity_mention attempt_known_part(const grounder *g, const entity_mention *m);

@@ -164,6 +164,7 @@ static void lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *
     source_words(r->s, yaml_get(n, "words"), false, &k->words);
     source_words(r->s, yaml_get(n, "names"), false, &k->names);
     source_words(r->s, yaml_get(n, "only"), false, &k->only);
+    source_texts(r->s, yaml_get(n, "careful"), &k->careful);
     source_words(r->s, yaml_get(n, "states"), false, &k->states);
     k->example = source_text(r->s, yaml_get(n, "example"));
     k->state_say = source_text(r->s, yaml_get(n, "state"));

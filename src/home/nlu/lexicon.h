@@ -111,10 +111,11 @@ typedef struct kind_def {
     word_list domains;       /* id prefixes */
     const char *also_domain; /* and of this one those whose name has a word of also_names */
     word_list also_names;
-    word_list words;  /* mean any device of the kind */
-    word_list names;  /* mean those named so, else any of the kind */
-    word_list only;   /* mean those named so and nothing else: without a tv no speaker is one */
-    word_list states; /* "is everything locked" asks those that can be so; none: any of the states */
+    word_list words;   /* mean any device of the kind */
+    word_list names;   /* mean those named so, else any of the kind */
+    word_list only;    /* mean those named so and nothing else: without a tv no speaker is one */
+    word_list careful; /* services that are careful for it, as an action can be for all its kinds */
+    word_list states;  /* "is everything locked" asks those that can be so; none: any of the states */
     const char *example;
     const char *state_say; /* NULL: the usual reply */
 } kind_def;

@@ -1,6 +1,7 @@
 /* units.c: from words to units; see units.h. */
 #include "nlu/units.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- typing errors ------------------------------------------------------------------------------ */
@@ -38,17 +39,19 @@ static const char *mended(const char *typed, const devices *d, size_t *compares)
     return g.unclear ? NULL : g.meant;
 }
 
-void units_mend(words *w, const devices *d)
+bool units_mend(words *w, const devices *d)
 {
     size_t compares = COMPARES_MAX;
+    bool any = false;
     for (size_t i = 0; i < w->n; i++) {
         word *x = &w->at[i];
         if (x->sign || x->number || strlen(x->s) < 4) continue;
         bool known = lexicon_knows(d->lex, x->s) || devices_know(d, x->s) || devices_know_typed(d, x->s) ||
                      devices_is_kind_word(d->lex, x->s, NULL);
         const char *meant = known ? NULL : mended(x->s, d, &compares);
-        if (meant) x->s = meant;
+        if (meant) x->s = meant, any = true;
     }
+    return any;
 }
 
 /* ---- building ------------------------------------------------------------------------------------ */
@@ -70,6 +73,10 @@ static void units_put(maker *m, unit u, size_t n_words)
     u.begin = m->w->at[m->at].begin;
     u.end = m->w->at[m->at + n_words - 1].end;
     m->at += n_words;
+    if (m->out->n < UNITS_MAX && !u.s && u.kind == UNIT_NUMBER) {
+        u.s = m->out->digits[m->out->n];
+        snprintf(m->out->digits[m->out->n], sizeof *m->out->digits, "%.10g", u.value);
+    }
     if (m->out->n < UNITS_MAX)
         m->out->at[m->out->n++] = u;
     else
@@ -230,6 +237,7 @@ static size_t number_unit(const maker *m, unit *ret)
     size_t n, sign = is_negative(m) ? 1 : 0;
     double v = number_here(m, sign, &n), half = 0;
     if (n == 0) return 0;
+    bool one_word = n == 1 && !sign;
     n += sign;
     n += half_more(m, n, &half); /* "twenty one and a half" */
     const word *next = units_look(m, n);
@@ -239,7 +247,7 @@ static size_t number_unit(const maker *m, unit *ret)
     *ret = (unit){.kind = UNIT_NUMBER,
                   .value = sign ? -v - half : v + half,
                   .measure = measure,
-                  .s = m->w->at[m->at + sign].s};
+                  .s = one_word && half == 0 ? m->w->at[m->at].s : NULL};
     n += measure ? 1 + hyphen : 0;
     while (measure && (more = measure_of(m, units_look(m, n)))) { /* "degrees celsius" */
         const value_unit *unit = lexicon_unit(m->d->lex, ret->measure),

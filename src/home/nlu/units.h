@@ -10,11 +10,12 @@
 typedef struct units {
     size_t n;
     unit at[UNITS_MAX];
-    bool cut; /* there were more */
+    bool cut;                   /* there were more */
+    char digits[UNITS_MAX][24]; /* how numbers of several words are written: "one hundred" as 100 */
 } units;
 
-/* Put typing errors right in place: words that neither lexicon nor devices know. */
-void units_mend(words *w, const devices *d);
+/* Put typing errors right in place: words that neither lexicon nor devices know. True: there were some. */
+bool units_mend(words *w, const devices *d);
 
 /* Units of words [from, to). */
 void units_make(units *ret, const words *w, size_t from, size_t to, const devices *d);

@@ -175,6 +175,10 @@ int rule_form_fits(bool *ret, const rule_form_given *given, const char *text, ar
     for (size_t i = 0; i < given->n_devices && !f->nomem; i++)
         f->names[i] = rule_form_words(f, given->devices[i].name, strlen(given->devices[i].name));
     for (size_t i = 0; i < given->n_known; i++) buf_printf(&known, "%s\n", given->known[i]);
+#define KNOW_VERB(name) \
+    if (given->lex->reply.name) buf_printf(&known, "%s\n", given->lex->reply.name);
+    LEXICON_VERBS(KNOW_VERB)
+#undef KNOW_VERB
     if (!f->nomem && !known.failed) f->known = rule_form_words(f, known.data ? known.data : "", known.len);
     if (!f->nomem && !known.failed) read_forms(f);
     *ret = !f->nomem && !known.failed && is_made_of_forms(f);
