@@ -8,6 +8,7 @@ models:
   - {name: home-chat-s, kv_mb: 32, context: 512}
   - {name: plain, path: $PWD/tests/data/hf/llama-gqa}
 END
+export SHOAL_STATE=$work/state
 start_shoal "$work/c.yaml"
 python3 - "$url" <<'END' || fail "Ollama's requests"
 import json, sys, urllib.request, urllib.error
@@ -86,3 +87,70 @@ status, r = post("/api/chat", model="home-chat-s", stream=False, options={"tempe
 assert status == 200 and all(c["function"]["arguments"] == {} for c in r["message"].get("tool_calls", [])), r
 END
 stop_shoal
+
+# ---- models made of others: the requests of Ollama's command for cp, create, show, run and rm, and a restart between
+cat >"$work/made.py" <<'END'
+import json, sys, urllib.request, urllib.error
+url, turn = sys.argv[1:]
+def call(path, method="POST", **body):
+    ask = urllib.request.Request(url + path, json.dumps(body).encode() if body else None, method=method)
+    try:
+        with urllib.request.urlopen(ask, timeout=60) as r: return r.status, [json.loads(l) for l in r.read().splitlines()]
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)["error"]
+def chat(model, **more):
+    status, r = call("/api/chat", model=model, stream=False, messages=[{"role": "user", "content": "turn on the kitchen light"}], **more)
+    assert status == 200, r
+    return r[0]
+tags = lambda: {m["name"]: m for m in call("/api/tags", "GET")[1][0]["models"]}
+if turn == "first":
+    assert call("/api/copy", source="home-chat-s:latest", destination="mine") == (200, [{}])
+    status, lines = call("/api/create", model="", name="brief:latest", **{"from": "mine"}, system="You control a home.",
+                         parameters={"num_predict": 3, "stop": ["zzz"], "num_ctx": 64}, messages=[{"role": "user", "content": "hi"}])
+    assert status == 200 and lines[-1] == {"status": "success"} and len(lines) > 1, lines
+    assert call("/api/create", model="second", **{"from": "brief"}, parameters={"num_predict": 5}, stream=False) == (200, [{"status": "success"}])
+    for body, status, words in (
+            (dict(source="nobody", destination="x"), 404, "nobody"), (dict(source="home-chat-s", destination="plain"), 409, "plain"),
+            (dict(source="home-chat-s", destination="../x"), 400, "letters"), (dict(source="home-chat-s"), 400, "destination"), (dict(source=7, destination="x"), 400, "source")):
+        got, why = call("/api/copy", **body)
+        assert got == status and words in why, (body, got, why)
+    for body, status, words in (
+            (dict(model="x"), 400, "from"), (dict(model="x", **{"from": "nobody"}), 404, "nobody"), (dict(**{"from": "plain"}), 400, "model"),
+            (dict(model="x", **{"from": "plain"}, template="{{ .Prompt }}"), 400, "Go templates"), (dict(model="x", **{"from": "plain"}, files={"a.gguf": "sha256:0"}), 400, "files"),
+            (dict(model="x", **{"from": "plain"}, parameters={"temperature": 9}), 400, "temperature"), (dict(model="x", **{"from": "plain"}, parameters=[]), 400, "parameters"),
+            (dict(model="plain", **{"from": "plain"}), 409, "plain"), (dict(model="x", **{"from": "plain"}, messages=[{"role": 7}]), 400, "role")):
+        got, why = call("/api/create", **body)
+        assert got == status and words in why, (body, got, why)
+assert {"mine", "brief", "second"} <= tags().keys(), tags().keys()
+assert tags()["mine"]["size"] == tags()["home-chat-s"]["size"] > 0 and tags()["mine"]["digest"] != tags()["home-chat-s"]["digest"]
+assert tags()["mine"]["details"]["parent_model"] == "home-chat-s"
+base, mine, brief, second = chat("home-chat-s"), chat("mine:latest"), chat("brief"), chat("second")
+assert mine["message"] == base["message"] and mine["model"] == "mine:latest" and mine["prompt_eval_count"] == base["prompt_eval_count"]
+assert brief["eval_count"] == 3 and second["eval_count"] == 5 and brief["done_reason"] == "length", (brief, second)
+assert brief["prompt_eval_count"] == second["prompt_eval_count"] > base["prompt_eval_count"] + 4, brief # the system message and one more
+assert chat("brief", options={"num_predict": 2})["eval_count"] == 2 # what is asked comes first
+status, r = call("/api/generate", model="brief", prompt="turn on", stream=False)
+assert status == 200 and r[0]["eval_count"] == 3, r
+shown = call("/api/show", model="", name="brief")[1][0]
+assert shown["system"] == "You control a home." and "num_predict" in shown["parameters"] and shown["modelfile"].startswith("FROM home-chat-s\n"), shown
+assert call("/api/generate", model="brief", keep_alive=0)[1][0]["done_reason"] == "unload" # before rm
+if turn == "second":
+    for name in ("mine", "brief", "second"):
+        assert call("/api/delete", "DELETE", model="", name=name)[0] == 200
+    assert not {"mine", "brief", "second"} & tags().keys() and "home-chat-s" in tags()
+    assert call("/api/chat", model="mine", messages=[])[0] == 404 and call("/api/delete", "DELETE", model="mine")[0] == 404
+END
+start_shoal "$work/c.yaml"
+python3 "$work/made.py" "$url" first || fail "models made of others"
+stop_shoal
+start_shoal "$work/c.yaml"
+python3 "$work/made.py" "$url" second || fail "models made of others, after a restart"
+stop_shoal
+printf '{"a": 7, "b": {"from": "plain"}}' >"$work/state/variants.json"
+start_shoal "$work/c.yaml"
+curl -s "$url/api/tags" | grep -q '"name":"b"' || fail "a broken entry takes the others with it"
+curl -s "$url/api/tags" | grep -q '"name":"a"' && fail "a broken entry is a model"
+stop_shoal
+printf '{"b"' >"$work/state/variants.json"
+start_shoal "$work/c.yaml"
+grep -q 'event=variants_not_read' "$log" || fail "a broken file is not told"

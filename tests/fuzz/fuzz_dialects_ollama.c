@@ -33,6 +33,27 @@ static void read_asked(ollama_kind kind, const char *bytes, size_t n)
     json_decref(body);
 }
 
+/* What is made of another model fills in a body that is JSON still. */
+static void read_making(const char *bytes, size_t n, ollama_kind kind)
+{
+    ollama_making m;
+    ollama_ask a = {.kind = kind};
+    json_t *made = NULL, *body = json_pack("{s:[{s:s, s:s}]}", "messages", "role", "user", "content", "a");
+    buf out = {0};
+    api_error e = {0};
+    int rc = ollama_read_create(&m, bytes, n, &made, &e);
+    if (rc == 0 && (!*m.name || !*m.from || !made)) abort();
+    if (rc != 0 && (rc != e.status || rc < 400 || made)) abort();
+    if (rc == 0 && body && ollama_fill_in(&a, body, made) == 0 && json_put(&out, body) == 0)
+        check_json(&out);
+    else
+        buf_done(&out);
+    rc = ollama_read_copy(&m, bytes, n, &e);
+    if (rc == 0 ? !*m.name || !*m.from : rc != e.status || rc < 400) abort();
+    json_decref(made);
+    json_decref(body);
+}
+
 static void put_chunk(const json_t *v, ollama_kind kind)
 {
     ollama_ask a = {.kind = kind, .model = "m", .shown = "m"};
@@ -53,8 +74,8 @@ static void put_object(const json_t *v, ollama_kind kind)
     ollama_ask a = {.kind = kind, .model = "m", .shown = "m"};
     ollama_times t = {0};
     buf out[4] = {{0}};
-    int rc[4] = {ollama_put_vectors(&out[0], &a, v, &t), ollama_put_models(&out[1], v, v, false, &t),
-                 ollama_put_models(&out[2], v, NULL, true, &t), ollama_put_model(&out[3], v, &t)};
+    int rc[4] = {ollama_put_vectors(&out[0], &a, v, &t), ollama_put_models(&out[1], v, v, v, false, &t),
+                 ollama_put_models(&out[2], v, NULL, NULL, true, &t), ollama_put_model(&out[3], v, v, &t)};
     for (size_t i = 0; i < 4; i++)
         if (rc[i] == 0)
             check_json(&out[i]);
@@ -69,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ollama_kind kind = (ollama_kind)(data[0] % 5);
     json_t *v = NULL;
     read_asked(kind, bytes, size - 1);
+    read_making(bytes, size - 1, kind);
     if (json_parse(&v, bytes, size - 1, "bytes", NULL) == 0) {
         put_chunk(v, kind);
         put_object(v, kind);

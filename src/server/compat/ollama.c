@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compat/ollama_variants.h"
 #include "dialects/ollama.h"
 #include "request/admission.h"
 #include "ingress/redispatch.h"
@@ -31,6 +32,7 @@ struct ollama_job {
     json_t *ours;                       /* what is asked once the model is there */
     model_manager_ticket *ticket;       /* for it */
     char served[136];                   /* what the model is called here; "": as the client calls it */
+    json_t *made;                       /* of a variant: what it fills in, owned; NULL: it is none */
 };
 
 static void ollama_job_free(redispatch *a)
@@ -38,6 +40,7 @@ static void ollama_job_free(redispatch *a)
     ollama_job *j = (ollama_job *)a;
     if (j->ticket) j->model_manager->leave(j->ticket);
     json_decref(j->ours);
+    json_decref(j->made);
     buf_done(&j->out);
     ollama_run_done(&j->run);
     free(j);
@@ -356,7 +359,7 @@ static void show_stored(ollama_job *j)
     json_array_foreach(all, i, m) if (strcmp(json_text_of(m, "name"), j->served) == 0) found = m;
     bool known = found && admission_may_use(j->redispatch.rq, j->served, &e) == 0;
     if (!found) api_error_no_model(&e, j->ask.model);
-    if (known && ollama_put_model(&j->out, found, &t) == 0) {
+    if (known && ollama_put_model(&j->out, found, j->made, &t) == 0) {
         request_json(redispatch_take(&j->redispatch), 200, &j->out);
         redispatch_drop(&j->redispatch);
         return;
@@ -391,16 +394,39 @@ const char *ollama_find_alias(gateway_request *rq, const char *name)
     return rq->alias ? model : NULL;
 }
 
+bool ollama_is_known(gateway_request *rq, const char *name)
+{
+    const model_manager *k = rq->gateway->model_manager;
+    char tagged[sizeof((ollama_ask *)0)->shown];
+    snprintf(tagged, sizeof tagged, "%s:latest", name);
+    return is_served(rq, name) || config_alias_find(rq->config, name) ||
+           config_alias_find(rq->config, tagged) || (k && k->find(k->user, name));
+}
+
 static void ollama_begin(ollama_job *j)
 {
     gateway_request *rq = j->redispatch.rq;
     const model_manager *k = j->model_manager;
-    bool served = is_served(rq, j->ask.model);
-    const char *alias = served ? NULL : ollama_find_alias(rq, j->ask.model);
-    const char *stored = k && !served && !alias ? k->find(k->user, j->ask.model) : NULL;
+    const char *model = j->ask.model;
+    bool served = is_served(rq, model);
+    const json_t *made = ollama_is_known(rq, model) ? NULL : ollama_variant_find(rq, model);
+    if (made) {
+        j->made = json_incref((json_t *)made);
+        model = json_text_of(made, "from");
+        snprintf(j->served, sizeof j->served, "%s", model);
+        served = is_served(rq, model);
+    }
+    const char *alias = served ? NULL : ollama_find_alias(rq, model);
+    const char *stored = k && !served && !alias ? k->find(k->user, model) : NULL;
     if (alias || stored) snprintf(j->served, sizeof j->served, "%s", alias ? alias : stored);
     if (alias || stored) served = is_served(rq, j->served);
-    if (k && served && unloads(&j->ask))
+    if (made && j->ours && ollama_fill_in(&j->ask, j->ours, made) != 0) {
+        api_error e;
+        api_error_nomem(&e);
+        ollama_fail(j, &e);
+    } else if (made && unloads(&j->ask)) {
+        on_unloaded(j, NULL, NULL); /* it takes no memory of its own */
+    } else if (k && served && unloads(&j->ask))
         unload(j);
     else if (stored && unloads(&j->ask))
         on_unloaded(j, NULL, NULL); /* it is not there */
@@ -456,19 +482,20 @@ static int put_tags(buf *out, const ollama_job *j, const json_t *ours, const oll
 {
     const model_manager *k = j->model_manager;
     json_t *stored = k ? shown_of(j->redispatch.rq, k->stored(k->user)) : NULL;
-    int rc = k && !stored ? SHOAL_ENOMEM : ollama_put_models(out, ours, stored, false, t);
+    const json_t *made = k && k->variants ? k->variants(k->user) : NULL;
+    int rc = k && !stored ? SHOAL_ENOMEM : ollama_put_models(out, ours, stored, made, false, t);
     json_decref(stored);
     return rc;
 }
 
 static int put_running(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
-    return ollama_put_models(out, ours, NULL, true, t);
+    return ollama_put_models(out, ours, NULL, NULL, true, t);
 }
 
 static int put_shown(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
 {
-    return ollama_put_model(out, ours, t);
+    return ollama_put_model(out, ours, j->made, t);
 }
 
 void ollama_chat(gateway_request *rq)

@@ -20,4 +20,7 @@ void ollama_version(gateway_request *rq);
  * name. NULL: it is no alias. */
 const char *ollama_find_alias(gateway_request *rq, const char *name);
 
+/* Is it the name of something served, of an alias or of a model of the store? */
+bool ollama_is_known(gateway_request *rq, const char *name);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "dialects/ollama.h"
 #include "compat/ollama.h"
+#include "compat/ollama_variants.h"
 #include "request/gateway_state.h"
 #include "gateway/model_manager.h"
 
@@ -169,6 +170,10 @@ void ollama_delete(gateway_request *rq)
     model_manager_watch w = {.done = on_removed, .user = j};
     api_error e;
     if (!j) return;
-    j->ticket = j->model_manager->remove(j->model_manager->user, j->ask.model, MODEL_MANAGER_UNLOAD, &w, &e);
+    const model_manager *k = j->model_manager;
+    if (!ollama_is_known(rq, j->ask.model) && ollama_variant_find(rq, j->ask.model))
+        j->ticket = k->vary(k->user, j->ask.model, NULL, &w, &e);
+    else
+        j->ticket = k->remove(k->user, j->ask.model, MODEL_MANAGER_UNLOAD, &w, &e);
     wait_for(j, &e);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dialects/openai.h"
 #include "messages/fields.h"
 #include "json/json.h"
 
@@ -347,7 +348,17 @@ static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     return rc == 0 ? fields_put(body, "truncate", json_boolean(cut), e) : rc;
 }
 
-/* "NAME:latest" is NAME. */
+/* "NAME:latest" is NAME. False: it is too long. */
+static bool without_latest(char *ret, size_t cap, const char *name)
+{
+    size_t n = strlen(name), n_tag = strlen(":latest");
+    if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;
+    if (n >= cap) return false;
+    memcpy(ret, name, n);
+    ret[n] = '\0';
+    return true;
+}
+
 static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
 {
     const char *name = NULL, *old = NULL;
@@ -356,10 +367,7 @@ static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
     if (rc != 0) return rc;
     if (!name || !*name) name = old; /* the command of Ollama sends both, one of them empty */
     if (!name || !*name) return api_error_bad(e, "model", "\"model\" is missing");
-    size_t n = strlen(name), n_tag = strlen(":latest");
-    if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;
-    if (n >= sizeof a->model) return api_error_no_model(e, name);
-    snprintf(a->model, sizeof a->model, "%.*s", (int)n, name);
+    if (!without_latest(a->model, sizeof a->model, name)) return api_error_no_model(e, name);
     snprintf(a->shown, sizeof a->shown, "%s", name);
     return 0;
 }
@@ -444,4 +452,155 @@ int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, 
     else
         json_decref(body);
     return rc;
+}
+
+/* ---- models that are made of others ---------------------------------------------------------------------- */
+
+static int read_name(char *ret, size_t cap, const json_t *asked, const char *key, api_error *e)
+{
+    const char *s = NULL;
+    int rc = fields_str(asked, key, &s, e);
+    if (rc != 0) return rc;
+    if (!s || !*s) return api_error_bad(e, key, "\"%s\" is missing", key);
+    return without_latest(ret, cap, s) ? 0 : api_error_bad(e, key, "\"%s\" is too long", key);
+}
+
+int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error *e)
+{
+    json_t *asked = NULL;
+    *ret = (ollama_making){0};
+    int rc = fields_parse(&asked, bytes, n, e);
+    if (rc == 0) rc = read_name(ret->from, sizeof ret->from, asked, "source", e);
+    if (rc == 0) rc = read_name(ret->name, sizeof ret->name, asked, "destination", e);
+    json_drop(asked);
+    return rc;
+}
+
+/* What would take another file, or another program. */
+static int refuse_files(const json_t *asked, api_error *e)
+{
+    static const char *const KEYS[] = {"files", "adapters", "quantize", "modelfile", "path"};
+    const char *template = fields_text(fields_get(asked, "template"));
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        const json_t *v = fields_get(asked, KEYS[i]);
+        if (!v || (json_is_string(v) && !json_string_length(v)) ||
+            (json_is_object(v) && !json_object_size(v)))
+            continue;
+        return api_error_bad(
+            e, KEYS[i],
+            "\"%s\" is not offered: a model is made \"from\" one that is here; \"shoal load\" "
+            "loads a file, with --adapter if need be, and \"shoal quantize\" writes a smaller one",
+            KEYS[i]);
+    }
+    if (fields_get(asked, "template") && !(template && !*template))
+        return api_error_bad(
+            e, "template",
+            "\"template\" is not offered: Go templates are not read here, and a model's own chat "
+            "template is used; leave TEMPLATE out of the Modelfile");
+    return 0;
+}
+
+/* As a chat with these would: what is refused now is not kept. */
+static int check_made(const json_t *made, api_error *e)
+{
+    json_t *asked = json_pack("{s:O}", "options", json_object_get(made, "parameters"));
+    json_t *body =
+        json_pack("{s:s, s:[{s:s, s:s}]}", "model", "a", "messages", "role", "user", "content", "a");
+    const json_t *before = json_object_get(made, "messages");
+    buf text = {0};
+    gen_spec *spec = NULL;
+    int rc = asked && body ? put_options(body, asked, e) : api_error_nomem(e);
+    if (rc == 0 && before && json_array_extend(json_object_get(body, "messages"), (json_t *)before) != 0)
+        rc = api_error_nomem(e);
+    if (rc == 0 && json_put(&text, body) != 0) rc = api_error_nomem(e);
+    if (rc == 0) rc = openai_spec_parse_chat(&spec, text.data, text.len, e);
+    openai_spec_free(spec);
+    buf_done(&text);
+    json_decref(body);
+    json_decref(asked);
+    return rc;
+}
+
+static int read_made(ollama_making *m, json_t *made, const json_t *asked, api_error *e)
+{
+    static const fields_name KEPT[] = {{"system", "system"}};
+    const json_t *parameters = fields_get(asked, "parameters"), *messages = fields_get(asked, "messages");
+    const char *system = NULL;
+    ollama_ask a = {0};
+    json_t *checked = json_object();
+    m->stream = true;
+    int rc = checked ? fields_bool(asked, "stream", &m->stream, e) : api_error_nomem(e);
+    if (rc == 0) rc = fields_str(asked, "system", &system, e);
+    if (rc == 0) rc = refuse_files(asked, e);
+    if (rc == 0 && parameters && !json_is_object(parameters))
+        rc = api_error_bad(e, "parameters", "\"parameters\" must be an object");
+    if (rc == 0)
+        rc =
+            fields_put(made, "parameters", parameters ? json_incref((json_t *)parameters) : json_object(), e);
+    if (rc == 0 && system && *system) rc = fields_rename(made, asked, KEPT, 1, e);
+    if (rc == 0) rc = put_messages(&a, checked, asked, e);
+    if (rc == 0 && json_array_size(messages) > 0)
+        rc = fields_put(made, "messages", json_incref(json_object_get(checked, "messages")), e);
+    json_decref(checked);
+    return rc ? rc : check_made(made, e);
+}
+
+int ollama_read_create(ollama_making *ret, const char *bytes, size_t n, json_t **ret_made, api_error *e)
+{
+    json_t *asked = NULL, *made = json_object();
+    *ret = (ollama_making){0};
+    *ret_made = NULL;
+    int rc = made ? fields_parse(&asked, bytes, n, e) : api_error_nomem(e);
+    const char *model = NULL, *old = NULL;
+    if (rc == 0) rc = fields_str(asked, "model", &model, e);
+    if (rc == 0) rc = fields_str(asked, "name", &old, e);
+    bool named = old && *old && !(model && *model);
+    if (rc == 0) rc = read_name(ret->name, sizeof ret->name, asked, named ? "name" : "model", e);
+    if (rc == 0) rc = refuse_files(asked, e);
+    if (rc == 0) rc = read_name(ret->from, sizeof ret->from, asked, "from", e);
+    if (rc == 0) rc = read_made(ret, made, asked, e);
+    json_t *own = rc == 0 ? json_deep_copy(made) : NULL; /* the request's memory goes with it */
+    if (rc == 0 && !own) rc = api_error_nomem(e);
+    json_decref(made);
+    json_drop(asked);
+    *ret_made = own;
+    return rc;
+}
+
+/* Put the system message, if there is none, and the messages that go before those of the request. */
+static int fill_messages(json_t *body, const json_t *made)
+{
+    const json_t *theirs = json_object_get(body, "messages"), *before = json_object_get(made, "messages");
+    const char *system = json_string_value(json_object_get(made, "system"));
+    if (!theirs || (!system && !before)) return 0;
+    bool instructed = is_instruction(theirs, 0);
+    json_t *all = json_array();
+    bool ok = all != NULL;
+    if (ok && instructed)
+        ok = json_array_append(all, json_array_get(theirs, 0)) == 0;
+    else if (ok && system)
+        ok = json_array_append_new(all, json_pack("{s:s, s:s}", "role", "system", "content", system)) == 0;
+    if (ok && before) ok = json_array_extend(all, (json_t *)before) == 0;
+    for (size_t i = instructed; ok && i < json_array_size(theirs); i++)
+        ok = json_array_append(all, json_array_get(theirs, i)) == 0;
+    ok = ok && json_object_set(body, "messages", all) == 0;
+    json_decref(all);
+    return ok ? 0 : SHOAL_ENOMEM;
+}
+
+int ollama_fill_in(const ollama_ask *a, json_t *body, const json_t *made)
+{
+    json_t *asked = json_pack("{s:O*}", "options", json_object_get(made, "parameters")),
+           *said = json_object();
+    api_error e;
+    if (a->kind != OLLAMA_CHAT && a->kind != OLLAMA_GENERATE) {
+        json_decref(asked);
+        json_decref(said);
+        return 0;
+    }
+    bool ok =
+        asked && said && put_options(said, asked, &e) == 0 && json_object_update_missing(body, said) == 0;
+    json_decref(asked);
+    json_decref(said);
+    return ok ? fill_messages(body, made) : SHOAL_ENOMEM;
 }

@@ -71,6 +71,18 @@ typedef struct ollama_run {
 int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, json_t **ret_body,
                 api_error *e);
 
+/* POST /api/create, POST /api/copy: a model that is made of another. */
+typedef struct ollama_making {
+    char name[128], from[128]; /* without ":latest" */
+    bool stream;
+} ollama_making;
+/* *ret_made is the caller's: {"parameters", "system", "messages"}, those that are said. 0 or the status of *e. */
+int ollama_read_create(ollama_making *ret, const char *bytes, size_t n, json_t **ret_made, api_error *e);
+int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error *e);
+/* Fill in what a request leaves out: the body of /api/chat or /api/generate, for the model that `made` was made
+ * from. 0 or SHOAL_ENOMEM. */
+int ollama_fill_in(const ollama_ask *a, json_t *body, const json_t *made);
+
 /* Drop the oldest quarter of a chat's messages from its body, to a user's message where there is one; those of the
  * system and the last stay. false: nothing more can go. */
 bool ollama_shorten(json_t *body);
@@ -89,11 +101,11 @@ void ollama_run_done(ollama_run *run);
 /* From the object of /v1/embeddings. 0, SHOAL_EPROTOCOL or SHOAL_ENOMEM, as the next ones. */
 int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const ollama_times *t);
 /* From the list of /v1/models: those that are there (tags), or those that run (ps). Those that are in the
- * store beside it (model_manager.h) are there as well; NULL: none. */
-int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running,
+ * store beside it (model_manager.h) are there as well, and those that were made of others; NULL: none. */
+int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, const json_t *made, bool running,
                       const ollama_times *t);
-/* From one model of it. */
-int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t);
+/* From one model of it; made: what was made of it and is shown; NULL: the model itself. */
+int ollama_put_model(buf *out, const json_t *ours, const json_t *made, const ollama_times *t);
 /* Of one that only loads, or, with keep_alive 0, unloads. */
 void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t);
 /* A line of a download: {"status": "pulling a.gguf", "digest": ..., "total": 9, "completed": 3}; sha256 ""

@@ -394,7 +394,50 @@ static void put_listed(buf *out, const json_t *m, const json_t *data, bool runni
     buf_putc(out, '}');
 }
 
-int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool running, const ollama_times *t)
+/* As its model, under its own name; NULL: no memory. */
+static json_t *row_of_made(const json_t *base, const char *name, const json_t *made)
+{
+    sha256_digest own;
+    char hex[65];
+    buf text = {0};
+    json_t *row = json_copy((json_t *)base);
+    buf_puts(&text, name);
+    json_put(&text, made);
+    sha256_of(buf_text(&text), text.len, &own);
+    sha256_hex(&own, hex);
+    bool ok = row && !text.failed && json_object_set_new(row, "id", json_string(name)) == 0 &&
+              json_object_set_new(row, "digest", json_string(hex)) == 0 &&
+              json_object_set(row, "root", json_object_get(made, "from")) == 0 &&
+              json_object_set_new(row, "created", json_integer(json_integer_of(made, "created"))) == 0;
+    buf_done(&text);
+    if (ok) return row;
+    json_decref(row);
+    return NULL;
+}
+
+static int put_made(buf *out, const json_t *data, const json_t *stored, const json_t *made,
+                    const ollama_times *t)
+{
+    const char *name;
+    const json_t *one, *m;
+    size_t i;
+    json_object_foreach((json_t *)made, name, one)
+    {
+        const char *from = json_text_of(one, "from");
+        const json_t *base = ollama_put_find(data, from);
+        json_array_foreach(base ? NULL : stored, i, m) if (strcmp(json_text_of(m, "name"), from) == 0) base =
+            m;
+        if (!base || ollama_put_find(data, name)) continue;
+        json_t *row = row_of_made(base, name, one);
+        if (!row) return SHOAL_ENOMEM;
+        put_listed(out, row, data, false, t);
+        json_decref(row);
+    }
+    return 0;
+}
+
+int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, const json_t *made, bool running,
+                      const ollama_times *t)
 {
     const json_t *data = json_object_get(ours, "data");
     json_t *m;
@@ -412,8 +455,9 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, bool r
         if (ollama_put_find(data, json_text_of(m, "name"))) continue;
         put_listed(out, m, data, false, t);
     }
+    int rc = running ? 0 : put_made(out, data, stored, made, t);
     buf_puts(out, "]}");
-    return out->failed ? SHOAL_ENOMEM : 0;
+    return rc == 0 && out->failed ? SHOAL_ENOMEM : rc;
 }
 
 /* What a task lets a client do with its model. A model that calls the functions it was trained on, and no others,
@@ -428,29 +472,68 @@ static const char *capabilities(const json_t *m)
     return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
 }
 
-/* As PARAMETER lines of a Modelfile: a name, and its value in column 32. */
-static void put_parameters(buf *out, const json_t *sampling)
+static void put_parameter(buf *text, const char *key, const json_t *v)
 {
-    const char *key, *newline = "";
-    const json_t *v;
+    if (json_is_string(v))
+        buf_printf(text, "%-30s \"%s\"", key, json_string_value(v));
+    else
+        buf_printf(text, "%-30s ", key), json_put_digits(text, v, 6);
+}
+
+/* As PARAMETER lines of a Modelfile: a name, and its value in column 32. `before` goes before each. */
+static void put_parameters(buf *text, const char *before, const json_t *sampling, const json_t *made)
+{
+    const json_t *own = json_object_get(made, "parameters"), *v, *one;
+    const char *key;
+    size_t i;
     json_object_foreach((json_t *)sampling, key, v)
     {
-        bool penalty = strcmp(key, "repetition_penalty") == 0;
-        buf_printf(out, "%s%-30s %g", newline, penalty ? "repeat_penalty" : key, json_number_value(v));
-        newline = "\\n";
+        const char *theirs = strcmp(key, "repetition_penalty") == 0 ? "repeat_penalty" : key;
+        if (json_object_get(own, theirs)) continue;
+        buf_puts(text, text->len ? "\n" : "");
+        buf_puts(text, before);
+        put_parameter(text, theirs, v);
+    }
+    json_object_foreach((json_t *)own, key, v)
+    {
+        for (i = 0; i < (json_is_array(v) ? json_array_size(v) : 1); i++) {
+            one = json_is_array(v) ? json_array_get(v, i) : v;
+            buf_puts(text, text->len ? "\n" : "");
+            buf_puts(text, before);
+            put_parameter(text, key, one);
+        }
     }
 }
 
-int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
+static void put_modelfile(buf *out, const json_t *ours, const json_t *made)
+{
+    buf text = {0};
+    const char *id = *json_text_of(ours, "id") ? json_text_of(ours, "id") : json_text_of(ours, "name");
+    const char *system = json_text_of(made, "system");
+    buf_printf(&text, "FROM %s", id);
+    put_parameters(&text, "PARAMETER ", json_object_get(ours, "sampling"), made);
+    if (*system) buf_printf(&text, "\nSYSTEM \"\"\"%s\"\"\"", system);
+    buf_putc(&text, '\n');
+    json_put_buf(out, "modelfile", &text);
+    out->failed |= text.failed;
+    buf_done(&text);
+}
+
+int ollama_put_model(buf *out, const json_t *ours, const json_t *made, const ollama_times *t)
 {
     const char *family = json_text_of(ours, "architecture");
     const char *NUMBERS[] = {"context_length", "embedding_length"};
+    buf parameters = {0};
     if (!*json_text_of(ours, "id") && !*json_text_of(ours, "name")) return SHOAL_EPROTOCOL;
-    buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"");
-    put_parameters(out, json_object_get(ours, "sampling"));
-    buf_puts(out, "\",\"template\":\"\",\"license\":\"\"");
+    buf_puts(out, "{\"license\":\"\",\"template\":\"\"");
+    put_modelfile(out, ours, made);
+    put_parameters(&parameters, "", json_object_get(ours, "sampling"), made);
+    json_put_buf(out, "parameters", &parameters);
+    out->failed |= parameters.failed;
+    buf_done(&parameters);
+    if (*json_text_of(made, "system")) json_put_text(out, "system", json_text_of(made, "system"));
     put_details(out, ours);
-    put_time(out, "modified_at", json_integer_of(ours, "created") * 1000000);
+    put_time(out, "modified_at", json_integer_of(made ? made : ours, "created") * 1000000);
     buf_puts(out, ",\"model_info\":{\"general.architecture\":");
     json_put_string(out, family, strlen(family));
     if (json_integer_of(ours, "parameters"))

@@ -13,6 +13,7 @@
 #include "operations/machines.h"
 #include "compat/ollama.h"
 #include "compat/ollama_store.h"
+#include "compat/ollama_variants.h"
 #include "endpoints/openapi.h"
 #include "operations/overview.h"
 #include "endpoints/pages.h"
@@ -160,6 +161,10 @@ static const endpoint ROWS[] = {
      "Download a model into the store", "OllamaPullRequest", "OllamaStatus", "OllamaStatus"},
     {"DELETE", "/api/delete", ollama_delete, true, true, "ollama_delete", ENDPOINT_OLLAMA | ENDPOINT_ADMIN,
      "ollama", "Remove a model from the store", "OllamaShowRequest", NULL, NULL},
+    {"POST", "/api/create", ollama_create, true, true, "ollama_create", ENDPOINT_OLLAMA | ENDPOINT_ADMIN,
+     "ollama", "Make a model of another", "OllamaCreateRequest", "OllamaStatus", "OllamaStatus"},
+    {"POST", "/api/copy", ollama_copy, true, true, "ollama_copy", ENDPOINT_OLLAMA | ENDPOINT_ADMIN, "ollama",
+     "Give a model another name", "OllamaCopyRequest", NULL, NULL},
     {"GET", "/api/version", ollama_version, false, false, "ollama_version", ENDPOINT_OLLAMA, "ollama",
      "Show the server's version", NULL, "OllamaVersion", NULL},
     {"POST", "/completion", llama_completion, true, true, "llama_completion", ENDPOINT_LLAMA | ENDPOINT_REPLY,

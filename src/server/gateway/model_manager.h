@@ -90,6 +90,12 @@ typedef struct model_manager {
     /* The name in the store of what a client calls so ("llama3.2:1b"); NULL: nothing there is called so.
      * Borrowed until the next turn of the loop, as the next. */
     const char *(*find)(void *user, const char *called);
+    /* Models that clients made of others, NAME: {"from", "parameters", "system", "messages", "created"}; NULL, as
+     * the next: there are none here. Borrowed as above. */
+    const json_t *(*variants)(void *user);
+    /* Keep one of that name, in place of another; variant NULL: forget it. */
+    model_manager_ticket *(*vary)(void *user, const char *name, const json_t *variant,
+                                  const model_manager_watch *w, api_error *e);
     const json_t *(*stored)(void *user); /* [{"name", "file", "bytes", "sha256", "source", "created"}] */
 } model_manager;
 

@@ -164,6 +164,19 @@ static const json_t *stored(void *user)
     return ((const manager *)user)->stored;
 }
 
+static const json_t *variants(void *user)
+{
+    return ((const manager *)user)->variants;
+}
+
+static model_manager_ticket *vary(void *user, const char *name, const json_t *variant,
+                                  const model_manager_watch *w, api_error *e)
+{
+    manager *k = user;
+    job *j = may(k, e) ? manager_vary_job(k, name, variant, e) : NULL;
+    return j ? manager_begin(j, true, w, kind_vary, e) : NULL;
+}
+
 const model_manager *manager_interface(manager *k)
 {
     return &k->face;
@@ -278,6 +291,7 @@ static void manager_free(manager *k)
 {
     while (k->models) managed_model_drop(k, k->models);
     json_decref(k->stored);
+    json_decref(k->variants);
     json_decref(k->absent);
     json_decref(k->book);
     session_close(k);
@@ -301,7 +315,8 @@ int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal
     k->stored = json_array();
     k->absent = json_array();
     k->tick = time->timer_new(time->user, ticked, k);
-    bool ok = k->mem && k->stored && k->absent && k->tick && copy_options(k, o) && find_places(k);
+    bool ok = k->mem && k->stored && k->absent && k->tick && copy_options(k, o) && find_places(k) &&
+              manager_variants_open(k);
     int rc = ok ? registry_listen(o->registry, changed, k, err) : err_nomem(err);
     if (rc != 0) {
         time->timer_free(k->tick);
@@ -318,7 +333,9 @@ int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal
                               .about = about,
                               .stay = stay,
                               .find = find_manager,
-                              .stored = stored};
+                              .stored = stored,
+                              .variants = variants,
+                              .vary = vary};
     uv_timer_init(loop, &k->soon);
     k->soon.data = k;
     k->n_open = 1;

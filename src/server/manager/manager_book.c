@@ -73,7 +73,7 @@ json_t *manager_book_read(const char *path, void (*take)(void *user, const confi
 /* ---- writing ----------------------------------------------------------------------------------------- */
 
 /* The folder of a new machine is not there yet. */
-static void make_folder(const char *path)
+void manager_book_make_folder(const char *path)
 {
     char at[4096];
     snprintf(at, sizeof at, "%s", path);
@@ -172,7 +172,7 @@ int manager_book_write(const char *path, const json_t *ours, const json_t *befor
     json_t *root = NULL, *all = NULL;
     shoal_err why;
     int folder;
-    make_folder(path);
+    manager_book_make_folder(path);
     int rc = lock_folder(&folder, path, err);
     if (rc != 0) return rc;
     rc = manager_book_read_file(&root, path, &why);

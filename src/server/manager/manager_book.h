@@ -20,4 +20,7 @@ json_t *manager_book_read(const char *path, void (*take)(void *user, const confi
  * of the pool, too. */
 int manager_book_write(const char *path, const json_t *ours, const json_t *before, shoal_err *err);
 
+/* The folders of that file, where they are not there yet. */
+void manager_book_make_folder(const char *path);
+
 #endif

@@ -26,7 +26,7 @@ typedef struct managed_model {
     uint64_t used_ns; /* when it was used last, as far as is known */
 } managed_model;
 
-typedef enum job_kind { JOB_LOAD, JOB_UNLOAD, JOB_FETCH, JOB_REMOVE, JOB_LIST, JOB_WRITE } job_kind;
+typedef enum job_kind { JOB_LOAD, JOB_UNLOAD, JOB_FETCH, JOB_REMOVE, JOB_VARY, JOB_LIST, JOB_WRITE } job_kind;
 typedef enum job_phase {
     PHASE_NEW,      /* `then` is its beginning */
     PHASE_IDLE,     /* waits for another job (`inner`), or for a process */
@@ -89,12 +89,14 @@ struct manager {
     managed_model *models;
     job *jobs;
     size_t n_jobs;
-    json_t *stored;       /* as of the last look */
-    json_t *absent;       /* entries of the book that could not be loaded */
-    json_t *book;         /* entries that were read from the book, or written to it last */
-    json_t *session;      /* what the life before had, until it is loaded again; NULL: nothing */
-    unsigned n_restoring; /* loads of it, and one while they are begun */
-    int session_fd;       /* of what this one has; -1: nothing */
+    json_t *stored;            /* as of the last look */
+    json_t *variants;          /* as variants.json has them: NAME: {"from", "parameters", "system", ...} */
+    const char *variants_path; /* NULL: none is kept */
+    json_t *absent;            /* entries of the book that could not be loaded */
+    json_t *book;              /* entries that were read from the book, or written to it last */
+    json_t *session;           /* what the life before had, until it is loaded again; NULL: nothing */
+    unsigned n_restoring;      /* loads of it, and one while they are begun */
+    int session_fd;            /* of what this one has; -1: nothing */
     env_timer *tick;
     uv_timer_t soon; /* the next turn of the loop */
     int n_open;      /* `soon`, and jobs on the pool: the memory goes with the last */
@@ -171,6 +173,12 @@ void session_close(manager *k);
 void kind_load(job *j);
 void kind_unload(job *j);
 void kinds_look(job *j); /* of one that watches */
+
+/* ---- manager_variants.c ---- */
+bool manager_variants_open(manager *k); /* false: no memory */
+/* That writes the variant, or (NULL) removes it; NULL with *e: refused. */
+job *manager_vary_job(manager *k, const char *name, const json_t *variant, api_error *e);
+void kind_vary(job *j);
 
 /* ---- manager_store.c ---- */
 void kind_fetch(job *j);
