@@ -29,7 +29,8 @@ function sentence(state) {
 function tile(name, chart) {
   const value = el("span", { class: "tile-value" }, "–");
   const note = el("span", { class: "tile-note" });
-  return { node: el("div", { class: "card tile" }, el("h2", null, name), el("p", { class: "tile-line" }, value, note), chart), value, note, chart };
+  const scale = el("span");
+  return { node: el("div", { class: "card tile" }, el("h2", null, name), el("p", { class: "tile-line" }, value, note), chart, el("p", { class: "axis" }, el("span", null, "last 15 min"), scale)), value, note, chart, scale };
 }
 
 function quantile(list, q) {
@@ -50,7 +51,8 @@ function makeTiles() {
   return { speed, wait, queue, flight };
 }
 
-function put(t, value, note, points, top) {
+function put(t, value, note, points, top, unit = count) {
+  say(t.scale, `0 to ${unit(top)}`);
   say(t.value, value);
   say(t.note, note);
   t.node.classList.toggle("quiet", !points.some((p) => p.v > 0));
@@ -69,11 +71,11 @@ function updateTiles(t, state) {
   const values = (name) => points(name).map((p) => p.v);
   const times = values("ms");
   const firsts = values("first_token_ms");
-  put(t.wait, ms(median(times)), firsts.length ? `first token ${ms(median(firsts))}` : "", points("ms"), ceiling(high(times), 10));
+  put(t.wait, ms(median(times)), firsts.length ? `first token ${ms(median(firsts))}` : "", points("ms"), ceiling(high(times), 10), ms);
 
   const waiting = [...state.replicas.values()].reduce((n, r) => n + (r.waiting ?? 0), 0);
   const queued = values("queue_ms");
-  put(t.queue, String(waiting), queued.length ? `waiting, median ${ms(median(queued))}` : "waiting", points("queue_ms"), ceiling(high(queued), 1));
+  put(t.queue, String(waiting), queued.length ? `waiting, median ${ms(median(queued))}` : "waiting", points("queue_ms"), ceiling(high(queued), 1), ms);
 
   const g = state.gateway;
   put(t.flight, String(g.requests_in_flight ?? 0), `in flight${g.moves ? `, ${count(g.moves)} moved` : ""}`, state.rate, ceiling(Math.max(0, ...state.rate.map((p) => p.v)), 2));

@@ -349,6 +349,7 @@ function rename(item, found) {
   field.addEventListener("keydown", (e) => (e.key === "Enter" || e.key === "Escape") && end(e.key === "Enter"));
   field.addEventListener("blur", () => end(true));
   item.replaceChildren(field);
+  field.focus();
   field.select();
 }
 
