@@ -28,6 +28,11 @@ if command -v script >/dev/null; then
     keys 'the kitchen light\r'
     await '-> light.turn_off'
     await '^> '
+    keys '"""turn on\r'
+    await '^\. '
+    keys 'the kitchen light"""\r'
+    await '-> light.turn_on \{"target": "light.kitchen"\}'
+    await '^> '
     leave
     [ "$(stat -c %a "$history")" = 600 ] || fail "others may read the history: $(stat -c %a "$history")"
     [ "$(stat -c %a "$work/state/shoal")" = 700 ] || fail "others may look into its folder"
@@ -41,7 +46,7 @@ if command -v script >/dev/null; then
     stop_reply secret
     leave
     cmp -s "$history" "$work/before" || fail "--no-history keeps lines"
-    [ "$(wc -l <"$history")" -eq 3 ] || fail "the history has $(wc -l <"$history") lines"
+    [ "$(wc -l <"$history")" -eq 4 ] || fail "the history has $(wc -l <"$history") lines"
 fi
 
 # ---- a narrow terminal: a reply comes in rows that end between words, and is the one of a pipe

@@ -47,6 +47,9 @@ done
 [ "$("$SHOAL_BIN" --help | wc -l)" -le 24 ] || fail "shoal --help has more than 24 rows"
 for c in $commands; do "$SHOAL_BIN" --help | grep -qwF -e "$c" || fail "shoal --help does not name $c"; done
 expect 0 '^usage: shoal pipeline check \[options\] FILE' help pipeline check
+expect 2 'usage: shoal nodes \[options\]$' nodes one
+expect 0 '^shape +6 layers' show home-chat-s --here
+"$SHOAL_BIN" help all | grep -q '^measure: what is answered' || fail "help all: $("$SHOAL_BIN" help all | grep ^measure)"
 expect 2 'no "ca revok", did you mean "revoke"\?' ca revok
 expect 0 'shoal [0-9]+\.[0-9]+\.[0-9]+' --version
 expect 0 '^\{"version":"[0-9.]+","isa":"[a-z0-9]+","usable":\["scalar"' version --json

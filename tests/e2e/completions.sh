@@ -172,5 +172,10 @@ cmake --install "$(dirname "$SHOAL_BIN")" --prefix "$work/prefix" >"$work/instal
 cmp -s "$work/prefix/share/bash-completion/completions/shoal" "$work/bash" || fail "bash's is not installed"
 cmp -s "$work/prefix/share/zsh/site-functions/_shoal" "$work/zsh" || fail "zsh's is not installed"
 cmp -s "$work/prefix/share/fish/vendor_completions.d/shoal.fish" "$work/fish" || fail "fish's is not installed"
+docs=$work/prefix/share/doc/shoal
+for link in $(grep -oE '\]\([^)#:]+' "$docs/README.md" | cut -c3- | sort -u); do
+    [ -e "$docs/$link" ] || fail "README.md is installed without $link"
+done
+[ "$(cd "$docs/docs" && find . -name '*.md' | sort)" = "$(cd docs && find . -name '*.md' | sort)" ] || fail "docs is installed in part: $(ls "$docs/docs")"
 grep -q 'SS shoal quantize' "$work/prefix/share/man/man1/shoal.1" || fail "the manual is installed without its options"
 echo "bash$others"

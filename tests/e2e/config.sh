@@ -118,6 +118,8 @@ both "c.yaml:2: tls: c.yaml: cannot be used as the TLS certificate: it is no PEM
 grep -q 'error:[0-9A-F]\{8\}' "$log" && fail "an OpenSSL code: $(cat "$log")"
 printf 'models: [{name: home-intent}]\n---\nlisten: x\n' >"$work/c.yaml"
 both "c.yaml:2: a second document begins here"
+printf 'models:\n\t- {name: home-intent}\n' >"$work/c.yaml"
+both "c.yaml:2: not YAML: a tab indents this line; use spaces"
 printf 'models: [{name: home-intent}]\ndeadline_ms: 60s\n' >"$work/c.yaml"
 both "c.yaml:2: deadline_ms: must be a whole number from 0 to 86400000, in digits alone, not '60s'"
 printf 'models: [{name: home-intent}]\nretrieval: {max_document_mb: 951}\n' >"$work/c.yaml"

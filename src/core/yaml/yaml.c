@@ -92,6 +92,8 @@ static int not_yaml(const builder *b, const char *text, size_t len)
         return yaml_refuse(b, line_at(text, p->problem_offset < len ? p->problem_offset : len), SHOAL_EFORMAT,
                            problem);
     size_t line = p->problem_mark.line + 1, from = p->context_mark.line + 1;
+    if (p->problem_mark.index < len && text[p->problem_mark.index] == '\t')
+        return yaml_refuse(b, line, SHOAL_EFORMAT, "not YAML: a tab indents this line; use spaces");
     if (p->context && from != line)
         return err_set(b->err, SHOAL_EFORMAT, "%s:%zu: not YAML: %s (%s that began on line %zu)",
                        b->doc->what, line, problem, p->context, from);

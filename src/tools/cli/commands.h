@@ -66,7 +66,7 @@
     X("ask", run, "a model, a pipeline, documents")                             \
     X("models", models, "files: which there are, fetched or changed")           \
     X("cluster", nodes, "several machines")                                     \
-    X("measure", pipeline, "and test: what is answered, how fast, what breaks") \
+    X("measure", pipeline, "what is answered, how fast, what breaks")         \
     X("shell", completions, "this program")
 
 #define CLI_DECLARE(name) extern const cli_command cmd_##name;

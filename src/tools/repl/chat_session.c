@@ -320,12 +320,22 @@ static int answer_by_rules(chat_session *s, const char *line, bool *ret_done, sh
     return rc;
 }
 
+/* Of a home a request is one line, however it was typed; else line breaks are the text's. */
+static char *request_of(const chat_session *s, const char *line)
+{
+    char *said = strdup(line);
+    for (char *c = said; s->home && c && (c = strchr(c, '\n'));) *c = ' ';
+    return said;
+}
+
 int chat_session_turn(chat_session *s, const char *line, shoal_err *err)
 {
     size_t before = s->talk.n;
     bool done = false;
-    int rc = answer_by_rules(s, line, &done, err);
-    if (rc == 0 && !done) rc = add_line(s, line, err);
+    char *said = request_of(s, line);
+    int rc = said ? answer_by_rules(s, said, &done, err) : err_nomem(err);
+    if (rc == 0 && !done) rc = add_line(s, said, err);
+    free(said);
     if (rc == 0 && !done) rc = chat_session_reply(s, err);
     if (rc != 0) chat_talk_cut(&s->talk, s->home ? 0 : before);
     return rc;

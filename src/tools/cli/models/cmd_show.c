@@ -171,11 +171,12 @@ static int show_served(const served *at, const char *key, bool json, shoal_err *
 static int cmd_show_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *manifest = NULL;
-    bool json = false;
+    bool json = false, here = false;
     const cli_option options[] = {
         CLI_SERVER(&server),
         CLI_KEY(&key),
         CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &manifest),
+        CLI_FLAG(0, "here", "of models.json or a file, whatever runs", &here),
         CLI_JSON(&json),
         CLI_END,
     };
@@ -184,7 +185,7 @@ static int cmd_show_run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
     served at = {0};
-    bool file = !server && (manifest || served_is_path(a.v[0]));
+    bool file = !server && (here || manifest || served_is_path(a.v[0]));
     rc = file ? 0 : served_find(&at, server, a.v[0], NULL, key, &err);
     if (rc == 0 && *at.model) {
         rc = show_served(&at, key, json, &err);
