@@ -40,7 +40,7 @@ function compareReplica(was, is, at) {
   const name = plain(is);
   const died = is.crashes > was.crashes;
   if (died) tell("bad", `${name} died${place}`, at);
-  else if (is.restarts > was.restarts) tell("warn", `${name} was started again${place}`, at);
+  else if (is.restarts > was.restarts) tell("warn", `${name} restarted${place}`, at);
   if (was.state !== is.state) {
     const good = is.state === "ready";
     tell(good ? "good" : is.state === "failed" || is.state === "down" ? "bad" : "warn",
@@ -52,15 +52,15 @@ function compareReplica(was, is, at) {
 
 function compareGateway(was, is, at) {
   const moved = is.moves - was.moves;
-  if (moved > 0) tell("move", `${some(moved, "answer")} moved to another worker and went on`, at);
+  if (moved > 0) tell("move", `${some(moved, "answer")} moved to another worker`, at);
   const degraded = is.degraded - was.degraded;
-  if (degraded > 0) tell("warn", `${some(degraded, "answer")} came from a stand-in`, at);
+  if (degraded > 0) tell("warn", `${some(degraded, "answer")} came from a fallback model`, at);
   if (was.status !== is.status && is.status === "draining") tell("warn", "the gateway is shutting down", at);
 }
 
 function compareNode(was, is, at) {
   const name = is.name || is.host;
-  if (was.draining !== is.draining) tell("warn", `${name} ${is.draining ? "drains: it takes nothing new" : "takes requests again"}`, at);
+  if (was.draining !== is.draining) tell("warn", `${name} ${is.draining ? "is draining" : "takes requests again"}`, at);
   if (was.on_battery !== is.on_battery) tell("warn", `${name} runs on ${is.on_battery ? "battery" : "mains"}`, at);
 }
 

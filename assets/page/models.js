@@ -103,6 +103,7 @@ function updateLoadable(node, m) {
 
 function draw() {
   if ($("view-models").hidden) return;
+  $("load-form").hidden = !mayLoad();
   const find = $("models-find").value.trim().toLowerCase();
   const fits = (m) => !find || [m.id, m.task, m.use, m.architecture, m.kind, m.quantisation].some((v) => v?.toLowerCase().includes(find));
   const byId = new Map(catalogue.models.filter(fits).map((m) => [m.id, m]));
@@ -159,7 +160,6 @@ export function openModels() {
     const what = $("load-what").value.trim();
     if (what) load(what);
   });
-  onChange(() => ($("load-form").hidden = !mayLoad()));
   $("models-find").addEventListener("input", draw);
   onCatalogue(draw);
   onCatalogue((c) => $("load-names").replaceChildren(...c.loadable.map((m) => el("option", { value: m.id }))));

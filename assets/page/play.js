@@ -42,7 +42,7 @@ function json(id, name) {
   try {
     return JSON.parse(text);
   } catch (e) {
-    throw new SettingError($(id), `${name} is no JSON: ${e.message}`);
+    throw new SettingError($(id), `${name} is not valid JSON: ${e.message}`);
   }
 }
 
@@ -93,7 +93,7 @@ class Column {
 
   describe() {
     const m = catalogue.models.find((x) => x.id === this.select.value);
-    const use = m?.use ? `for ${m.use}` : m?.members ? `${m.kind} of ${m.members.join(", ")}` : "";
+    const use = m?.use ? `For: ${m.use}` : m?.members ? `${m.kind} of ${m.members.join(", ")}` : "";
     say(this.about, use + (playsHome(this.select.value) ? "; its devices are simulated here" : ""));
   }
 

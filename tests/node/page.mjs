@@ -162,7 +162,7 @@ test("tools, a schema and their mistakes", async () => {
   await page.click("#settings .inner summary");
   await page.type("#set-schema", "{ no");
   await say(page, "hello");
-  await has(page, ".failure", "the schema is no JSON");
+  await has(page, ".failure", "the schema is not valid JSON");
   assert.equal(await page.evaluate(() => document.activeElement.id), "set-schema");
   await page.click("#schema-example");
   await say(page, "the kitchen light");
@@ -450,7 +450,7 @@ test("what models and machines are called and say is text and nothing else", () 
   await close(page);
 }));
 
-test("a reply can be stopped, by button and by key, and the server hears of it", () => withStand(async (stand) => {
+test("a reply can be stopped, by button, by key and at the reply, and the server hears of it", () => withStand(async (stand) => {
   let left = 0;
   stand.chat = (res) => {
     stand.chunk(res, { content: "it never ends" });
@@ -458,15 +458,15 @@ test("a reply can be stopped, by button and by key, and the server hears of it",
   };
   const page = await open(`${stand.url}/#/play`);
   await has(page, ".column option", "m");
-  for (const [n, stop] of [[1, () => page.click("#stop")], [2, () => page.keyboard.press("Escape")]]) {
+  for (const [n, stop] of [[1, () => page.click("#stop")], [2, () => page.keyboard.press("Escape")], [3, () => page.click(".msg.running .when-running")]]) {
     await say(page, "hello");
     await page.waitForFunction((k) => [...document.querySelectorAll(".msg.assistant .block")].filter((b) => b.textContent === "it never ends").length === k, {}, n);
     await stop();
     await page.waitForFunction((k) => [...document.querySelectorAll(".meta")].filter((m) => m.textContent.startsWith("Cancelled")).length === k, {}, n);
     await idle(page);
   }
-  for (let i = 0; left < 2 && i < 500; i++) await new Promise((go) => setTimeout(go, 10));
-  assert.equal(left, 2);
+  for (let i = 0; left < 3 && i < 500; i++) await new Promise((go) => setTimeout(go, 10));
+  assert.equal(left, 3);
   assert.deepEqual(stand.asked[1].messages.map((m) => m.role), ["user", "assistant", "user"], "what was written stays part of the conversation");
   await close(page);
 }));
@@ -579,9 +579,9 @@ test("a chat begins with the home's model, and says what a model is for", () => 
   stand.models = [model("m", { use: "testing" }), model("home", { use: "the home" }), model("n")];
   const page = await open(`${stand.url}/#/play`);
   await page.waitForFunction(() => document.querySelector(".column select").value === "home");
-  await has(page, ".about", "for the home");
+  await has(page, ".about", "For: the home");
   await page.select(".column select", "m");
-  await has(page, ".about", "for testing");
+  await has(page, ".about", "For: testing");
   await page.click("#compare");
   assert.deepEqual(await page.$$eval(".column select", (n) => n.map((x) => x.value)), ["m", "m"]);
   await close(page);
@@ -808,6 +808,10 @@ test("a key is asked for, kept in the tab, and asked for again when it has expir
   await page.keyboard.press("Enter");
   await has(page, "#health", "All ready");
   assert.deepEqual(await page.evaluate(() => [Object.values(sessionStorage), Object.values(localStorage).includes("first"), document.cookie]), [["first"], false, ""]);
+  await view(page, "play");
+  await has(page, ".column option", "m");
+  await page.click("#copy-curl");
+  assert.match(await text(page, "#copy-text"), /-H "authorization: Bearer \$SHOAL_API_KEY" \\\n/);
   await page.reload({ waitUntil: "load" });
   await has(page, "#health", "All ready");
   stand.key = "second";
@@ -833,6 +837,10 @@ test("a key that may use models and not look at the cluster still has the playgr
   await say(page, "hello");
   await has(page, ".msg.assistant", "hello to you");
   await idle(page);
+  await view(page, "models");
+  await has(page, ".model-card h2", "m");
+  await page.waitForSelector("#load-form[hidden]");
+  assert.ok(await page.$eval(".model-card button", (n) => n.hidden), "a button that the key does not allow");
   await close(page, ["403"]);
 }));
 
