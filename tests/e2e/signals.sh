@@ -89,4 +89,24 @@ start_shoal
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 [ -z "$(ls "$work/run")" ] || fail "left behind: $(ls "$work/run")"
+# A model that may not be read: said once, not at each of endless restarts, and the others are served.
+as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && $as_nobody test -x "$real" 2>/dev/null; then
+    mkdir "$work/site" "$work/site/state"
+    cp -r tests/data/hf/bert-intent "$work/site/closed"
+    cp models/home-embed.gguf "$work/site"
+    chmod -R a+rX "$work"
+    chmod 600 "$work/site/closed/model.safetensors"
+    chown 65534 "$work/site/state"
+    printf 'models: [{name: closed, path: closed}, {name: open, path: home-embed.gguf}]\n' >"$work/site/c.yaml"
+    printf '#!/bin/sh\nexport XDG_STATE_HOME=%s XDG_RUNTIME_DIR=\nexec %s "%s" "$@"\n' "$work/site/state" "$as_nobody" "$real" >"$work/as_nobody"
+    chmod +x "$work/as_nobody"
+    SHOAL_BIN=$work/as_nobody
+    start_shoal "$work/site/c.yaml"
+    grep -q 'replicas=1 failed=1' "$work/ready" || fail "the other model is not served: $(cat "$work/ready")"
+    sleep 1
+    stop_shoal
+    [ "$(grep -c 'event=worker_started replica=closed/0' "$log")" -eq 1 ] || fail "it is tried for ever: $(grep closed "$log")"
+    grep -q 'closed/0 cannot serve: .*model.safetensors: Permission denied' "$log" || fail "nothing sums it up: $(cat "$log")"
+fi
 echo "port, HUP, TERM to all and KILL: nothing lost, nothing left"

@@ -309,6 +309,7 @@ static int exit_code_for(int rc)
     switch (rc) {
     case SHOAL_EFORMAT:
     case SHOAL_ENOTFOUND:
+    case SHOAL_EAUTH: /* it may not be read: nothing that another start changes */
     case SHOAL_EDIGEST: return EXIT_FILE;
     case SHOAL_EUNSUPPORTED:
     case SHOAL_EINVALID: return EX_CONFIG;
