@@ -21,6 +21,7 @@ routes:
   - {name: auto, rules: [{model: home-chat-s}]}
 pipelines:
   - {name: home, stages: [{name: what, kind: classify, model: home-intent}]}
+  - {name: writes, use: short replies, stages: [{name: reply, kind: generate, model: home-chat-s, max_tokens: 8}]}
 moderation: {model: home-intent, min_score: 0.4}
 api_keys:
   - sha256:$(sum sk-root)
@@ -42,6 +43,7 @@ aliases:
   slots: home-slots
   voice: speaks
   do-it: home
+  gpt-writes: writes
 YAML
 [ -f "$silero" ] || sed -i '/speaks/d' "$conf"
 start_shoal "$conf"
@@ -72,6 +74,8 @@ real home-chat-s
 grep -qi '^x-shoal-route: auto; home-chat-s' "$head" || fail "the route is not named: $(cat "$head")"
 ok /v1/chat/completions "{\"model\":\"gpt-pair\",$messages}" '"model":"gpt-pair"'
 grep -qi '^x-shoal-ensemble:' "$head" || fail "the ensemble is not named: $(cat "$head")"
+ok /v1/chat/completions "{\"model\":\"gpt-writes\",$messages}" '"model":"gpt-writes"' '"completion_tokens":[1-8],'
+real writes
 ok /v1/chat/completions "{\"model\":\"gpt-4o-mini\",\"stream\":true,$messages}" '"model":"gpt-4o-mini"'
 grep -q '"model":"home-chat-s"' "$body" && fail "an event of the stream has another name: $(cat "$body")"
 real home-chat-s
@@ -141,7 +145,7 @@ python3 - "$body" <<'PY' || fail "the list is wrong: $(cat "$body")"
 import json, sys
 rows = {m["id"]: m for m in json.load(open(sys.argv[1]))["data"]}
 for name, root in {"gpt-4o-mini": "home-chat-s", "openai/gpt-4o": "home-chat-m", "llama3.2:1b": "home-chat-s",
-                   "gpt-route": "auto", "gpt-pair": "pair", "whisper-1": "home-ears"}.items():
+                   "gpt-route": "auto", "gpt-pair": "pair", "gpt-writes": "writes", "whisper-1": "home-ears"}.items():
     row = rows[name]
     assert row["root"] == root and row["object"] == "model", row
     assert {k: v for k, v in row.items() if k not in ("id", "root", "memory_bytes")} == \

@@ -194,12 +194,28 @@ of_openai("chat.completions.create", "without a function that fits home calls no
   assert.equal(forced.choices[0].message.tool_calls, undefined);
 });
 
+of_openai("chat.completions.create", "a yes to a question of home carries out what it offered", async () => {
+  const messages = asked("and the lamp");
+  const first = await openai.chat.completions.create({ model: "home", messages, tools: hass });
+  const question = first.choices[0].message.content;
+  assert.match(question, /Do you mean: /);
+  const turn = by_openai(false);
+  const yes = await turn([...messages, { role: "assistant", content: question }, { role: "user", content: "yes" }], hass);
+  assert.equal(yes.calls.length, 1);
+  assert.equal(yes.calls[0][1].name, "Bedroom Lamp");
+  const no = await turn([...messages, { role: "assistant", content: question }, { role: "user", content: "no" }], hass);
+  assert.deepEqual(no.calls, []);
+});
+
 of_openai("models.list, responses.create", "home is a model, with what it is for", async () => {
   const one = (await openai.models.list()).data.find((m) => m.id === "home");
   assert.match(one.use, /devices/);
-  const r = await openai.responses.create({ model: "home", store: false, instructions: system, input: "turn on the kitchen light",
-    tools: hass.map((t) => ({ type: "function", strict: false, ...t.function })) });
+  const asks = { model: "home", store: false, instructions: system, tools: hass.map((t) => ({ type: "function", strict: false, ...t.function })) };
+  const input = [{ role: "user", content: "turn on the kitchen light" }];
+  const r = await openai.responses.create({ ...asks, input });
   assert.deepEqual(r.output.map((o) => [o.type, o.name, JSON.parse(o.arguments)]), [["function_call", ...on("Kitchen Light", "light")]]);
+  const done = await openai.responses.create({ ...asks, input: [...input, ...r.output, { type: "function_call_output", call_id: r.output[0].call_id, output: success }] });
+  assert.equal(done.output_text, "Turning on Kitchen Light.");
 });
 
 of_ollama("chat, list", "Home Assistant's functions are called by the pipeline home", async () => {
