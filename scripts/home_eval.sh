@@ -23,6 +23,8 @@ out=$(mktemp)
 {
     echo "# The home cluster, evaluated"
     echo
+    echo "For those who ask how often the home is right, and what it gets wrong."
+    echo
     echo "Written by scripts/home_eval.sh: commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)," \
         "$(nproc) cores, $(date -u +%Y-%m-%d). The verdicts, and how to run this, are in"
     echo "[evaluation.md](evaluation.md); the cases in \`$set\`, the tricks in \`eval/tricks.jsonl\`. A case counts for each of its tags; times are those of"

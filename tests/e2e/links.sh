@@ -56,6 +56,9 @@ for folder, folders, files in os.walk(sys.argv[1]):
             elif anchor and target.endswith(".md") and anchor not in anchors(target):
                 wrong.append(f"{path}: {link} names no heading")
 if sys.argv[1] == ".":
+    for path in glob.glob("docs/*.md"): # each says first for whom it is
+        if os.path.basename(path) != "README.md" and not open(path).read().split("\n", 3)[2].startswith("For "):
+            wrong.append(f"{path}: the third line does not say for whom the page is")
     tests = list(tests_of())
     for path in ["ARCHITECTURE.md", "CONTRIBUTING.md", *glob.glob("docs/internals/*.md"), *glob.glob("src/**/README.md", recursive=True)]:
         wrong += places(path, tests)

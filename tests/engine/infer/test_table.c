@@ -278,6 +278,8 @@ static size_t list_fixtures(char *names[64])
 static const char HEAD[] =
     "# How right every family is\n"
     "\n"
+    "For those who choose a model and ask how exactly Shoal computes it.\n"
+    "\n"
     "`tests/engine/infer/test_table.c` writes this page, and `make check` runs it. The figures are the "
     "same on every\n"
     "machine; the test fails when they differ from these.\n"
