@@ -9,7 +9,7 @@
 #define MIB 1048576.0
 
 static const char *const RESULTS[] = {"hit", "stale", "negative", "near", "shared", "miss"};
-enum { N_RESULTS = sizeof RESULTS / sizeof *RESULTS, NAMES_MAX = 256, NAME_COLUMNS = 18 };
+enum { N_RESULTS = sizeof RESULTS / sizeof *RESULTS, NAMES_MAX = 256, NAME_COLUMNS = 17 };
 
 static double asked(const json_t *lookup)
 {
@@ -68,13 +68,13 @@ void cache_view_put(buf *out, const json_t *cache)
                json_is_true(json_object_get(cache, "shared")) ? "shared" : "not shared");
     put_likeness(out, json_object_get(cache, "semantic"));
     if (n == 0) return;
-    buf_printf(out, "\n%-8s %-18s %6s %6s %8s %6s %6s %6s %7s\n", "OF", "NAME", "HIT", "STALE", "NEGATIVE",
+    buf_printf(out, "\n%-9s %-17s %6s %6s %8s %6s %6s %6s %7s\n", "OF", "NAME", "HIT", "STALE", "NEGATIVE",
                "NEAR", "SHARED", "MISS", "RATIO");
     for (size_t i = 0; i < n; i++) {
         const char *name = json_text_of(list[i], "name");
         bool apart = strlen(name) > NAME_COLUMNS; /* in a row of its own it moves no other column */
-        buf_printf(out, "%-8s %s%s", json_text_of(list[i], "of"), name, apart ? "\n" : "");
-        buf_printf(out, "%*s", apart ? 9 + NAME_COLUMNS : NAME_COLUMNS - (int)strlen(name), "");
+        buf_printf(out, "%-9s %s%s", json_text_of(list[i], "of"), name, apart ? "\n" : "");
+        buf_printf(out, "%*s", apart ? 10 + NAME_COLUMNS : NAME_COLUMNS - (int)strlen(name), "");
         for (int k = 0; k < N_RESULTS; k++)
             buf_printf(out, " %*.0f", strcmp(RESULTS[k], "negative") == 0 ? 8 : 6,
                        json_number_of(list[i], RESULTS[k]));
