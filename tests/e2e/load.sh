@@ -2,7 +2,9 @@
 # Models that come and go while a server runs: loaded, asked, unloaded under streams, broken, killed, kept.
 source "$(dirname "$0")/lib.sh"
 export SHOAL_STATE=$work/state
+export XDG_RUNTIME_DIR=$work/run
 unset SHOAL_MODELS
+mkdir -m 700 "$work/run"
 n=0 store=$work/store models=$PWD/models
 mkdir -p "$store" "$work/else" "$work/served"
 cp "$models/home-intent.gguf" "$work/served/one.gguf"
@@ -10,6 +12,7 @@ cp "$models/home-intent.gguf" "$work/served/two.gguf"
 cat >"$work/shoal.yaml" <<Y
 manifest: $models/models.json
 drain_ms: 3000
+also_listen: ["unix:$work/front.sock"]
 deadline_ms: 0
 models:
   - name: home-intent
@@ -262,6 +265,22 @@ printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d","source":"hf
 "$SHOAL_BIN" load x --server http://127.0.0.1:1 2>"$work/e"
 grep -q 'no Shoal serves there' "$work/e" || fail "$(cat "$work/e")"
 
+# ---- any file, by the socket of this server's user
+own=$(echo "$XDG_RUNTIME_DIR/shoal.$(id -u)/${url##*:}.sock")
+[ "$(stat -c '%a %F' "${own%/*}")" = "700 directory" ] && [ "$(stat -c '%a %F' "$own")" = "600 socket" ] || fail "the socket: $(ls -la "$XDG_RUNTIME_DIR")"
+"$SHOAL_BIN" load "$work/else/out.gguf" --name anywhere --server "$url" 2>"$work/e" >/dev/null || fail "load of any file: $(cat "$work/e")"
+want 200 '"id":"anywhere"' GET /v1/models
+unload 200 unloaded '{"model":"anywhere"}'
+ln -s "$work/else/out.gguf" "$work/link.gguf"
+(cd "$work" && "$SHOAL_BIN" load link.gguf --name linked --keep --server "$url" 2>"$work/e" >/dev/null) || fail "load of a link: $(cat "$work/e")"
+"$SHOAL_BIN" load "$work/nothing.gguf" --server "$url" 2>"$work/e" && fail "a missing file is fine"
+grep -q "there is no '$work/nothing.gguf'" "$work/e" || fail "of a missing file: $(cat "$work/e")"
+"$SHOAL_BIN" load /proc/self/mem --name odd --server "$url" 2>"$work/e" && fail "an odd file is fine"
+load 403 'does not lie in a folder' "{\"path\":\"$work/else/out.gguf\",\"name\":\"odd\"}" # over TCP as before
+code=$(curl -s -o "$work/out" -w '%{http_code}' --unix-socket "$work/front.sock" http://x/v1/models/load -H content-type:application/json \
+    -d "{\"path\":\"$work/else/out.gguf\",\"name\":\"odd\"}")
+[ "$code" = 403 ] || fail "a configured socket, which may be a proxy's, answers $code: $(cat "$work/out")"
+
 # ---- kept over a restart
 load 200 '"keep":true' '{"model":"home-slots","keep":true,"replicas":2}'
 load 200 ready '{"path":"Tiny One.gguf","name":"gone","keep":true}'
@@ -271,7 +290,9 @@ mv "$store/Tiny One.gguf" "$work/tiny"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "it stopped with $stopped"
 start_shoal "$work/shoal.yaml"
-for _ in $(seq 400); do curl -s "$url/v1/models" | grep -q '"ready":2,' && break; sleep 0.05; done
+for _ in $(seq 400); do curl -s "$url/v1/models" | grep -q '"ready":2,' && [ "$(served linked)" -eq 1 ] && break; sleep 0.05; done
+[ "$(served linked)" -eq 1 ] || fail "a file of any folder is not kept"
+unload 200 unloaded '{"model":"linked"}'
 want 200 '"id":"home-slots".*"ready":2' GET /v1/models
 no_model home-chat-s
 grep -q 'event=not_restored.*Tiny One' "$log" || fail "nobody says that a file is gone"

@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 export HOME=$work/home SHOAL_STATE=$work/state
 unset SHOAL_MODELS XDG_STATE_HOME
-data=$PWD/tests/data/hf models=$PWD/models
+root=$PWD data=$PWD/tests/data/hf models=$PWD/models
 n=0
 here=$work/here
 mkdir -p "$here/empty" "$here/some" "$here/a" "$here/b"
@@ -38,7 +38,6 @@ refused 2 "--name may hold letters" my.Q4_K_M.gguf --name a/b
 refused 2 "are for models that the command line names" --context 100
 refused 2 "--max-batch wants a whole number" my.Q4_K_M.gguf --max-batch 0
 refused 2 "--context: my.Q4_K_M.gguf: the model was made for [0-9]+ tokens, so its context cannot be 99999" my.Q4_K_M.gguf --context 99999
-refused 1 "" hf:nobody/nothing --threads 1
 
 # ready ARGS...: served, and the banner in $work/ready.
 ready() {
@@ -84,6 +83,31 @@ ready home-slots --name spans
 [ "$(ids)" = "spans " ] || fail "served are: $(ids)"
 try_samples 1
 stop_shoal
+
+# What a reference names is fetched first; then no hub is needed any more, also not after a crash.
+if command -v node >/dev/null; then
+    mkdir -p "$work/hub"
+    node "$root/tests/node/hub.mjs" "$work/hub" "$models/home-chat-s.gguf" >"$work/ports" 2>"$work/hub.err" &
+    hub=$!
+    for _ in $(seq 200); do [ -s "$work/ports" ] && break; sleep 0.05; done
+    read -r hub_port _ <"$work/ports" || fail "the hub does not start: $(cat "$work/hub.err")"
+    export HF_ENDPOINT=http://127.0.0.1:$hub_port SHOAL_MODELS=$work/store
+    refused 1 "no such repository" hf:org/missing
+    timeout 20 "$SHOAL_BIN" serve --port 0 hf:org/quants >"$work/out" 2>"$log" && fail "a reference to two files is served"
+    grep -q 'hf:org/quants:Tiny-Q8_0.gguf' "$log" || fail "no choices: $(cat "$log")"
+    ready -m hf:org/home --name fetched
+    grep -q 'GET /org/home/resolve' "$work/hub/log" || fail "nothing was fetched: $(cat "$work/hub/log")"
+    end $hub
+    [ "$(ids)" = "fetched " ] || fail "served are: $(ids)"
+    kill -9 "$(gateway)"
+    for _ in $(seq 200); do [ "$(grep -c 'event=ready url' "$log")" -eq 2 ] && break; sleep 0.05; done
+    [ "$(ids)" = "fetched " ] || fail "after a crash served are: $(ids), $(tail -2 "$log")"
+    stop_shoal
+    ready hf:org/home
+    try_samples 3
+    stop_shoal
+    unset HF_ENDPOINT SHOAL_MODELS
+fi
 
 # A generator whose files bring no chat template talks all the same, and ends where it would speak for the user.
 ready "$data/llama-gqa"

@@ -83,9 +83,9 @@ sleep 0.3
 kill -9 "$server"
 wait "$server" 2>/dev/null
 [ -n "$(ls "$work/run")" ] || fail "nothing was left behind, so there is nothing to sweep"
-old=$(ls "$work/run")
+old=$(cd "$work/run" && echo shoal-* shoal.*/*)
 start_shoal
-[ -e "$work/run/$old" ] && fail "$old of a killed gateway is still there"
+for name in $old; do [ -e "$work/run/$name" ] && fail "$name of a killed gateway is still there"; done
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 [ -z "$(ls "$work/run")" ] || fail "left behind: $(ls "$work/run")"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "http/http_internal.h"
+#include "http/http_own.h"
 #include "wire/inherited_listener.h"
 
 /* A burst of connections is taken a few a turn of the loop, so that what each has sent is read before the table of
@@ -28,6 +29,7 @@ struct http_listener {
     any_stream u, away; /* away: takes connections that there is no memory for */
     tls_context *tls;
     char *path; /* of a Unix socket, unlinked on close */
+    bool own;   /* http_server_listen_own */
     bool open, closed, turning_away, another_waits;
     bool waits; /* its next connection, for the next turn */
 };
@@ -118,6 +120,8 @@ static void on_connection(uv_stream_t *stream, int status)
         turn_away(l);
         return;
     }
+    uint32_t user;
+    c->is_own = l->own && transport_peer_user(io, &user) && (user == geteuid() || user == 0);
     http_server_adopt(c, io);
     if (s->limits.keepalive_ms)
         transport_limit_silence(io, (unsigned)(s->limits.keepalive_ms + s->limits.keepalive_timeout_ms));
@@ -282,6 +286,15 @@ int http_server_listen(http_server *s, const char *address_text, const http_tls 
         close_listener(l);
     else if (!a.is_unix)
         s->port = bound_port(&l->u.tcp);
+    return rc;
+}
+
+int http_server_listen_own(http_server *s, const char *path, shoal_err *err)
+{
+    char address[128];
+    snprintf(address, sizeof address, "unix:%s", path);
+    int rc = http_server_listen(s, address, NULL, err);
+    if (rc == 0) s->listeners->own = true; /* the latest is the first */
     return rc;
 }
 

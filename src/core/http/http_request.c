@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/loop_work.h"
 #include "http/http_internal.h"
+#include "http/http_own.h"
 
 enum { SMALL_BODY = 64 << 10 }; /* always taken: max_connections bounds how many there are */
 
@@ -288,6 +289,11 @@ const tls_identity *http_peer(const http_request *r)
 const void *http_connection(const http_request *r)
 {
     return r->conn;
+}
+
+bool http_is_own(const http_request *r)
+{
+    return r->conn->is_own;
 }
 
 const char *http_from(const http_request *r)

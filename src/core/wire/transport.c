@@ -2,6 +2,7 @@
  *
  * What is written waits in `out`; a flush offers it to the kernel at once, and hands what the kernel does not
  * take to libuv as `sending`. Only one such write is under way at a time. */
+#define _GNU_SOURCE
 #include "wire/transport.h"
 
 #include <netinet/tcp.h>
@@ -421,6 +422,17 @@ static void note_from(transport *t)
     int n = sizeof sa;
     if (uv_tcp_getpeername(&t->u.tcp, (struct sockaddr *)&sa, &n) == 0)
         uv_ip_name((struct sockaddr *)&sa, t->from, sizeof t->from);
+}
+
+bool transport_peer_user(const transport *t, uint32_t *ret_uid)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    uv_os_fd_t fd;
+    if (t->kind != KIND_PIPE || uv_fileno(&t->u.handle, &fd) != 0) return false;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return false;
+    *ret_uid = peer.uid;
+    return true;
 }
 
 int transport_accept(transport **ret, uv_stream_t *listener, tls_context *tls, transport_scratch *scratch,

@@ -59,6 +59,8 @@ const tls_identity *transport_peer(const transport *t);
 const char *transport_server_name(const transport *t);
 /* Where an accepted TCP connection came from, "192.0.2.7"; else "". */
 const char *transport_from(const transport *t);
+/* An accepted Unix socket: who made the connection, by SO_PEERCRED; false: the kernel does not say. */
+bool transport_peer_user(const transport *t, uint32_t *ret_uid);
 /* TCP: what was sent must be acknowledged within this, or the connection is lost (TCP_USER_TIMEOUT, Linux).
  */
 void transport_limit_silence(transport *t, unsigned ms);

@@ -410,7 +410,7 @@ const config_help config_help_rows[] = {
     {"library.folders", "list of up to 32 paths", NULL,
      "folders, beside the store's, the manifest's and those of the files that `models` serves, that "
      "models may be loaded from (of `/` only what lies directly in it); nothing else of this machine "
-     "can be", false},
+     "can be, except by `shoal load` of the server's own user", false},
     {"library.store", "path", "`$SHOAL_MODELS`, or the manifest's folder; where that came with an installed program, `store` in the state folder",
      "where fetched models are kept", false},
     {"library.fetch_from", "list of up to 64 hosts", "none: nothing is fetched",

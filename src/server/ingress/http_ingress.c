@@ -26,6 +26,8 @@ enum {
     SLICE_BYTES = 256 << 10 /* of a packed body in pieces, unpacked at a time */
 };
 
+#include "http/http_own.h"
+
 enum { HEADERS_MAX = 32, TEXT_KEPT_BYTES = 16 << 10 /* of memory for events, from one to the next */ };
 
 typedef struct http_call {
@@ -330,6 +332,7 @@ static void on_request(void *user, http_request *http)
     }
     *call = (http_call){.ingress.ops = &HTTP_OPS, .http = http, .gateway = user};
     call->ingress.local = http_over_unix(http);
+    call->ingress.own = http_is_own(http);
     call->ingress.age_ns = http_age_ns(http);
     call->ingress.connection = http_connection(http);
     call->ingress.from = http_from(http);

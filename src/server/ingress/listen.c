@@ -1,5 +1,6 @@
 /* listen.c: the addresses of the configuration: TCP, with TLS where it is configured, and Unix sockets. What an
- * earlier process has left at a socket's path gives way; a socket that answers does not. */
+ * earlier process has left at a socket's path gives way; a socket that answers does not. And one for this user's own
+ * commands (os/own_socket.h). */
 
 #include <errno.h>
 #include <grp.h>
@@ -8,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "http/http_own.h"
 #include "logging/log.h"
+#include "os/own_socket.h"
 #include "ingress/ingress.h"
 
 static const char *socket_path(const char *address)
@@ -75,10 +78,38 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     return rc;
 }
 
+/* Where it cannot be, all but loads of any file work. Another server may just remove the folder: then once more. */
+static void listen_own(gateway *g)
+{
+    char path[OWN_SOCKET_PATH_BYTES];
+    shoal_err err;
+    int rc = SHOAL_EIO;
+    if (g->port == 0) return; /* nobody would know its name */
+    for (int i = 0; rc == SHOAL_EIO && i < 2; i++) {
+        rc = own_socket_make(path, g->port, &err);
+        if (rc == 0) rc = http_server_listen_own(g->server, path, &err);
+    }
+    if (rc == 0) g->own_socket = strdup(path);
+    if (rc != 0)
+        LOG(LOG_WARN, "gateway", "no_own_socket", LOG_S("reason", err.message),
+            LOG_S("effect", "shoal load takes files of the library's folders alone"));
+}
+
 static int open_addresses(gateway *g, shoal_err *err)
 {
     int rc = open_tls(g, err);
-    return rc == 0 ? listen_as_configured(g, err) : rc;
+    if (rc == 0) rc = listen_as_configured(g, err);
+    if (rc == 0) listen_own(g);
+    return rc;
+}
+
+/* The server is closed, and with it the socket. */
+static void release_own(gateway *g, void (*done)(void *g))
+{
+    if (g->own_socket) own_socket_unmake(g->own_socket);
+    free(g->own_socket);
+    g->own_socket = NULL;
+    done(g);
 }
 
 /* Addresses take a restart; certificates are read again. */
@@ -87,4 +118,5 @@ static int reload_tls(gateway *g, const gateway_config *next, shoal_err *err)
     return g->tls ? tls_context_reload(g->tls, err) : 0;
 }
 
-const ingress LISTEN_INGRESS = {.name = "listen", .open = open_addresses, .reload = reload_tls};
+const ingress LISTEN_INGRESS = {
+    .name = "listen", .open = open_addresses, .reload = reload_tls, .release = release_own};

@@ -54,8 +54,10 @@ char *manager_load_key(const json_t *wanted)
 static job *load_job(manager *k, const config_load_request *wanted, bool *fresh, api_error *e)
 {
     json_t *o = config_load_request_json(wanted);
-    char *key = o ? manager_load_key(o) : NULL;
+    char *plain = o ? manager_load_key(o) : NULL, *key = NULL;
     json_decref(o);
+    if (plain && asprintf(&key, "%s%s", wanted->any_path ? JOB_KEY_ANY : "", plain) < 0) key = NULL;
+    free(plain);
     if (!key) api_error_nomem(e);
     job *j = key ? job_get(k, JOB_LOAD, key, fresh, e) : NULL;
     free(key);
@@ -205,6 +207,8 @@ static void restore_one(void *user, const config_load_request *wanted)
     api_error e;
     config_load_request kept = *wanted;
     kept.keep = true;
+    kept.any_path =
+        true; /* it was allowed when it was written there, and nobody but this server writes there */
     json_t *o = config_load_request_json(&kept);
     bool known = o && has_entry(k->absent, o);
     if (o && !known) json_array_append(k->absent, o);

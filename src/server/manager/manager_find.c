@@ -163,6 +163,7 @@ char *manager_real_folder(const char *folder)
 
 static bool may_be(const manager_places *p, const char *real)
 {
+    if (p->any) return true;
     for (size_t i = 0; i < p->n_folders; i++)
         if (lies_in(real, p->folders[i])) return true;
     return false;
@@ -172,7 +173,7 @@ static int elsewhere(const char *path, shoal_err *err)
 {
     return err_set(err, SHOAL_EAUTH,
                    "'%.200s' does not lie in a folder that models may be loaded from; library.folders in "
-                   "shoal.yaml adds others",
+                   "shoal.yaml adds others, and shoal load by the server's own user on its machine takes any",
                    path);
 }
 
@@ -253,8 +254,9 @@ static bool climbs(const char *path)
     return false;
 }
 
-static int not_there(const char *path, shoal_err *err)
+static int not_there(const manager_places *p, const char *path, shoal_err *err)
 {
+    if (p->any && *path == '/') return err_set(err, SHOAL_ENOTFOUND, "there is no '%.200s'", path);
     return err_set(err, SHOAL_ENOTFOUND, "there is no '%.200s' in a folder that models may be loaded from",
                    path);
 }
@@ -265,7 +267,7 @@ static int find_absolute(manager_found *f, const manager_places *p, const char *
     bool there = real != NULL, ours = there ? may_be(p, real) : !climbs(path) && may_be(p, path);
     free(real);
     if (!ours) return elsewhere(path, err);
-    return there ? take_path(f, p, path, err) : not_there(path, err);
+    return there ? take_path(f, p, path, err) : not_there(p, path, err);
 }
 
 /* A relative path starts at the first of the folders that has it. */
@@ -281,7 +283,7 @@ static int find_path(manager_found *f, const manager_places *p, const char *path
         free(at);
         if (here) return rc;
     }
-    return not_there(path, err);
+    return not_there(p, path, err);
 }
 
 /* ---- by name --------------------------------------------------------------------------------------- */
@@ -353,9 +355,12 @@ static int take_sampling(manager_found *f, const manager_places *p, shoal_err *e
     return rc;
 }
 
-int manager_find(manager_found *ret, const manager_places *p, const config_load_request *w, shoal_err *err)
+int manager_find(manager_found *ret, const manager_places *places, const config_load_request *w,
+                 shoal_err *err)
 {
     manager_found f = {0};
+    manager_places all = *places, *p = &all;
+    all.any |= w->any_path;
     if (w->as.name) snprintf(f.name, sizeof f.name, "%s", w->as.name);
     int rc = w->as.sha256 && !(f.sha256 = strdup(w->as.sha256)) ? err_nomem(err) : 0;
     if (rc == 0) rc = w->as.path ? find_path(&f, p, w->as.path, err) : find_called(&f, p, w->what, err);

@@ -3,7 +3,9 @@
  * Files are taken from a few folders: the store (where fetched models are), that of the manifest, and those
  * that the configuration adds. A path is followed to its end, links included, and that end must lie in one of
  * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the
- * same way, whether it is there or not.
+ * same way, whether it is there or not. Whoever is the server's own user, or root, on this machine may name any path
+ * (config_load_request.any_path): the server opens it with that user's permissions or fewer, so nothing is opened for
+ * somebody who could not.
  *
  *     manager_find(&f, &places, &wanted, &err);    f.path, or f.reference: it is to be fetched first
  *     manager_found_done(&f);
@@ -22,6 +24,7 @@ typedef struct manager_places {               /* texts are borrowed, and read on
     const char *folders[MANAGER_FOLDERS_MAX]; /* without links in them; the first is the store */
     size_t n_folders;
     const char *manifest; /* NULL: none */
+    bool any;             /* files may lie elsewhere, too */
 } manager_places;
 
 typedef struct manager_found { /* texts are malloc'd; absent ones are NULL */

@@ -220,7 +220,8 @@ void manager_loaded(manager *k, job *j)
     const managed_model *m = managed_model_find(k, j->model);
     for (size_t i = json_array_size(k->absent); i-- > 0;) {
         char *key = manager_load_key(json_array_get(k->absent, i));
-        bool same = key && strcmp(key, j->key) == 0;
+        size_t before = strncmp(j->key, JOB_KEY_ANY, strlen(JOB_KEY_ANY)) == 0 ? strlen(JOB_KEY_ANY) : 0;
+        bool same = key && strcmp(key, j->key + before) == 0;
         if (same) json_array_remove(k->absent, i);
         was_in_book |= same;
         free(key);

@@ -144,6 +144,7 @@ static void load_again(manager *k, const json_t *o)
     api_error e = {0};
     const model_manager_watch watch = {.done = restored, .user = k};
     int rc = mem ? config_load_request_parse(&w, mem, o, &err) : err_nomem(&err);
+    if (rc == 0) w.any_path = true; /* it was allowed before the crash */
     model_manager_ticket *t = rc == 0 ? k->face.load(k, &w, &watch, &e) : NULL;
     if (t) {
         t->job->runs = true;

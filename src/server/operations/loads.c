@@ -202,6 +202,7 @@ void loads_load(gateway_request *rq)
         request_error(rq, &e);
     } else {
         model_manager_watch w = {.news = told, .done = ended, .user = j};
+        wanted.any_path = rq->ingress->own;
         j->ticket = k->load(k->user, &wanted, &w, &e);
         static const model_manager_progress first = {
             .step = MODEL_MANAGER_RESOLVING, .model = "", .file = "", .sha256 = ""};

@@ -54,6 +54,7 @@ struct gateway {
         *http_guest; /* another protocol's requests on its connections (http_ingress.h); NULL: */
     const struct http_tunnel *http_tunnel; /* none; and what tunnels' bytes go to */
     int port;                              /* of `listen`; 0: a Unix socket */
+    char *own_socket;                      /* of this user's commands (listen.c); NULL: none */
     tls_context *tls;                      /* NULL: clear text */
     struct grpc_ingress *grpc;
     gateway_request *requests;                   /* being answered, */

@@ -60,6 +60,7 @@ typedef struct ingress_request_ops {
 struct ingress_request {
     const ingress_request_ops *ops;
     bool local;                 /* its client is on this machine, and no browser: a Unix socket */
+    bool own;                   /* it is a process of this server's user, or of root (http/http_own.h) */
     background_kind background; /* of a request without a client (answers/revalidate.h) */
     const void *connection;     /* only to be compared (capacity.h); NULL: none */
     uint64_t age_ns;            /* since its last byte came */

@@ -10,6 +10,7 @@
 #include "command/cli_model.h"
 #include "command/cli_process.h"
 #include "command/cli_tuning.h"
+#include "os/own_socket.h"
 
 typedef struct sizes {
     long long replicas, threads, context, kv_mb, idle; /* 0: not said */
@@ -44,6 +45,18 @@ static int put_sizes(json_t *body, const sizes *s, const char *name, const char 
     if (sha256) rc |= json_object_set_new(body, "sha256", json_string(sha256));
     if (keep) rc |= json_object_set_new(body, "keep", json_true());
     return rc;
+}
+
+/* A server of this user on this machine takes any file by its own socket; the address is that of its port. */
+static void choose_own_socket(http_where *where)
+{
+    static const char *const here[] = {"127.0.0.1", "localhost", "::1"};
+    char path[OWN_SOCKET_PATH_BYTES];
+    bool is_here = false;
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++) is_here |= strcmp(where->host, here[i]) == 0;
+    if (!where->port || !is_here || !own_socket_find(path, where->port)) return;
+    snprintf(where->host, sizeof where->host, "%s", path);
+    where->port = 0;
 }
 
 static int serve_cmd_load(const http_where *where, const cli_loads_ask *ask, bool json, shoal_err *err)
@@ -89,6 +102,7 @@ static int cmd_load_run(int argc, char **argv)
     if (rc == 0 && put_sizes(body, &s, name, sha256, keep) != 0)
         rc = err_set(&err, SHOAL_EINVALID, "names must be UTF-8");
     if (rc == 0) rc = cli_process_where(&where, server, &err);
+    if (rc == 0) choose_own_socket(&where);
     const cli_loads_ask ask = {
         .path = "/v1/models/load", .body = body, .what = a.v[0], .key = key, .quiet = quiet};
     if (rc == 0) rc = serve_cmd_load(&where, &ask, json, &err);

@@ -1,0 +1,105 @@
+/* own_socket.c: see own_socket.h. */
+#define _GNU_SOURCE
+#include "os/own_socket.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SERVICE_BASE "/run/shoal" /* RuntimeDirectory of the unit */
+
+/* A folder that is nobody else's. */
+static bool is_private(const char *folder, uid_t owner)
+{
+    struct stat st;
+    return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner && (st.st_mode & 077) == 0;
+}
+
+static const char *base(void)
+{
+    const char *const set[] = {getenv("XDG_RUNTIME_DIR"), getenv("RUNTIME_DIRECTORY"),
+                               geteuid() == 0 ? "/run" : NULL};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        if (set[i] && *set[i] == '/' && access(set[i], W_OK) == 0) return set[i];
+    return "/tmp";
+}
+
+/* False: the path is too long for a socket. */
+static bool put(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owner, int port)
+{
+    int n = snprintf(ret, OWN_SOCKET_PATH_BYTES, "%s/shoal.%lu/%d.sock", at, (unsigned long)owner, port);
+    return n > 0 && n < OWN_SOCKET_PATH_BYTES;
+}
+
+static void folder_of(char ret[OWN_SOCKET_PATH_BYTES], const char *path)
+{
+    snprintf(ret, OWN_SOCKET_PATH_BYTES, "%s", path);
+    *strrchr(ret, '/') = '\0';
+}
+
+/* Of a server that was killed: nobody listens there. */
+static bool is_stale(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode)) return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    bool stale = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) != 0 && errno == ECONNREFUSED;
+    if (fd >= 0) close(fd);
+    return stale;
+}
+
+static void sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[OWN_SOCKET_PATH_BYTES];
+        int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (*e->d_name != '.' && n < (int)sizeof path && is_stale(path)) unlink(path);
+    }
+    if (d) closedir(d);
+}
+
+int own_socket_make(char ret[OWN_SOCKET_PATH_BYTES], int port, shoal_err *err)
+{
+    char folder[OWN_SOCKET_PATH_BYTES];
+    if (!put(ret, base(), geteuid(), port))
+        return err_set(err, SHOAL_ELIMIT, "%s: the path is too long for a Unix socket", base());
+    folder_of(folder, ret);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
+    if (!is_private(folder, geteuid()))
+        return err_set(err, SHOAL_EAUTH, "%s is no folder of this user alone (mode 0700)", folder);
+    sweep(folder);
+    return 0;
+}
+
+void own_socket_unmake(const char *path)
+{
+    char folder[OWN_SOCKET_PATH_BYTES];
+    folder_of(folder, path);
+    rmdir(folder); /* not while another server has a socket there */
+}
+
+static bool is_there(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owner, int port)
+{
+    char folder[OWN_SOCKET_PATH_BYTES];
+    struct stat st;
+    if (!put(ret, at, owner, port)) return false;
+    folder_of(folder, ret);
+    return is_private(folder, owner) && lstat(ret, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == owner;
+}
+
+bool own_socket_find(char ret[OWN_SOCKET_PATH_BYTES], int port)
+{
+    struct stat st;
+    if (is_there(ret, base(), geteuid(), port)) return true;
+    return geteuid() == 0 && stat(SERVICE_BASE, &st) == 0 && is_there(ret, SERVICE_BASE, st.st_uid, port);
+}

@@ -1,0 +1,95 @@
+/* The folder of the socket for a user's own commands: made private, and not used where it is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/own_socket.h"
+
+static char top[] = "/tmp/shoal-own-XXXXXX";
+
+static void listen_at(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    close(fd);
+}
+
+static void socket_is_found_where_it_was_made(void **state)
+{
+    char made[OWN_SOCKET_PATH_BYTES], found[OWN_SOCKET_PATH_BYTES], folder[OWN_SOCKET_PATH_BYTES];
+    struct stat st;
+    shoal_err err;
+    assert_int_equal(own_socket_make(made, 8080, &err), 0);
+    assert_int_equal(strncmp(made, top, strlen(top)), 0);
+    assert_false(own_socket_find(found, 8080)); /* nobody listens */
+    listen_at(made);
+    assert_true(own_socket_find(found, 8080));
+    assert_string_equal(found, made);
+    assert_false(own_socket_find(found, 8081));
+    snprintf(folder, sizeof folder, "%s", made);
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(stat(folder, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    own_socket_unmake(made);
+    assert_int_equal(stat(folder, &st), 0); /* it is not empty */
+    assert_int_equal(own_socket_make(made, 8080, &err), 0);
+    assert_false(own_socket_find(found, 8080)); /* nobody listens there, so it was left by somebody */
+    listen_at(made);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_false(own_socket_find(found, 8080)); /* others could have put it there */
+    assert_int_equal(own_socket_make(made, 8082, &err), SHOAL_EAUTH);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(unlink(found), 0);
+    own_socket_unmake(made);
+    assert_int_equal(stat(folder, &st), -1);
+}
+
+static void folder_of_another_name_or_kind_is_refused(void **state)
+{
+    char made[OWN_SOCKET_PATH_BYTES], folder[OWN_SOCKET_PATH_BYTES], found[OWN_SOCKET_PATH_BYTES];
+    shoal_err err;
+    snprintf(folder, sizeof folder, "%s/shoal.%lu", top, (unsigned long)geteuid());
+    assert_int_equal(symlink("/tmp", folder), 0);
+    assert_int_equal(own_socket_make(made, 8080, &err), SHOAL_EAUTH);
+    assert_false(own_socket_find(found, 8080));
+    assert_int_equal(unlink(folder), 0);
+    assert_int_equal(own_socket_make(made, 8080, &err), 0);
+    FILE *f = fopen(made, "w"); /* no socket */
+    assert_non_null(f);
+    fclose(f);
+    assert_false(own_socket_find(found, 8080));
+    assert_int_equal(unlink(made), 0);
+    own_socket_unmake(made);
+}
+
+static int open_top(void **state)
+{
+    return mkdtemp(top) && setenv("XDG_RUNTIME_DIR", top, 1) == 0 ? 0 : -1;
+}
+
+static int close_top(void **state)
+{
+    return rmdir(top);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(socket_is_found_where_it_was_made),
+        cmocka_unit_test(folder_of_another_name_or_kind_is_refused),
+    };
+    return cmocka_run_group_tests(tests, open_top, close_top);
+}
