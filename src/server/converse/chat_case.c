@@ -170,9 +170,22 @@ void chat_case_done(chat_case *k)
     k->tools = NULL;
 }
 
+const char *chat_case_unscoped(const char *name)
+{
+    for (const char *at; (at = strstr(name, "__")) && at[2];) name = at + 2;
+    return name;
+}
+
 const offered_function *chat_case_function(const chat_case *k, const char *name)
 {
-    for (size_t i = 0; i < k->n_functions; i++)
-        if (strcmp(k->functions[i].name, name) == 0) return &k->functions[i];
-    return NULL;
+    const offered_function *found = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < k->n_functions; i++) {
+        const offered_function *f = &k->functions[i];
+        if (strcmp(f->name, name) == 0) return f;
+        if (strcmp(chat_case_unscoped(f->name), name) != 0) continue;
+        found = f;
+        n++;
+    }
+    return n == 1 ? found : NULL;
 }

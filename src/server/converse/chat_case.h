@@ -47,6 +47,9 @@ typedef struct chat_case {
 int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a);
 void chat_case_done(chat_case *k); /* accepts a zeroed one */
 
-const offered_function *chat_case_function(const chat_case *k, const char *name); /* or NULL */
+/* By its name, or by that behind a scope: "assist__HassTurnOn", as programs name functions of several sources. NULL:
+ * none, or several. */
+const offered_function *chat_case_function(const chat_case *k, const char *name);
+const char *chat_case_unscoped(const char *name); /* what stands behind the last "__"; borrows */
 
 #endif

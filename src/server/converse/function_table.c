@@ -218,7 +218,7 @@ bool function_table_has(const json_t *list, const char *s)
 
 bool function_table_tells_states(const function_table *t, const char *function)
 {
-    return function_table_has(t->state_functions, function);
+    return function_table_has(t->state_functions, chat_case_unscoped(function));
 }
 
 bool function_table_wants_states(const function_table *t, const char *verdict)

@@ -169,6 +169,13 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
              "turn_on {\"entity_id\":\"LIGHT.kitchen_light\"};"),
         SAID(SYSTEM "," USER("x"), TOOL("turn_on", "\"entity_id\":{\"enum\":[\"light.other\"]}"), ON,
              NO_FIT "light.turn_on of Kitchen Light. Nothing was done."),
+        /* a scope before the name, unless it is one of several */
+        SAID(SYSTEM "," USER("x"), TOOL("assist__turn_on", "\"target\":" STRING), ON,
+             "assist__turn_on {\"target\":\"light.kitchen_light\"};"),
+        SAID(SYSTEM "," USER("x"),
+             TOOL("a__turn_on", "\"target\":" STRING) "," TOOL("b__turn_on", "\"target\":" STRING), ON,
+             NO_FIT "light.turn_on of Kitchen Light. Nothing was done."),
+        SAID(SYSTEM "," USER("x"), TOOL("a__GetLiveContext", ""), ASKS, "a__GetLiveContext {};"),
         /* a text is a text */
         SAID(SYSTEM "," USER("x"), TURN_ON, "{\"text\":\"All right.\",\"tool_call\":null}", "All right."),
         /* results */
