@@ -7,8 +7,6 @@ import { KEEP_S, onChange } from "/assets/page/live.js";
 import { failed } from "/assets/page/trace.js";
 
 const MANY = 12; // machines: then they are shown densely
-const TASKS = { generate: "generation", classify: "classification", tag: "tagging", embed: "embedding", rerank: "reranking", transcribe: "transcription", score: "scoring", seq2seq: "text to text", "fill-mask": "fill-mask", "classify-image": "image classes", vad: "voice activity" };
-
 const isOut = (r) => r.state !== "ready" && r.state !== "standby";
 
 // ---- the sentence ---------------------------------------------------------------------------------
@@ -59,13 +57,27 @@ function put(t, value, note, points, top, unit = count) {
   t.chart.update(points, top, KEEP_S);
 }
 
+const mean = (points) => (points.length ? points.reduce((sum, p) => sum + p.v, 0) / points.length : 0);
+
+// Points of each second as means of ten, the last ones of those that there are: a second is less than a pixel wide.
+const MEAN_S = 10;
+function means(points) {
+  const bins = new Map();
+  for (const p of points) {
+    const bin = Math.floor(p.t / MEAN_S);
+    if (!bins.has(bin)) bins.set(bin, []);
+    bins.get(bin).push(p);
+  }
+  return [...bins.values()].map((list) => ({ t: list.at(-1).t, v: mean(list) }));
+}
+
 // The highest of many numbers, but for a few that stand at the edge.
 const high = (list) => (list.length ? Math.min(Math.max(...list), quantile(list, 0.95) * 3) : 0);
 
 function updateTiles(t, state) {
-  const last = state.speed.slice(-3);
-  const best = Math.max(0, ...state.speed.map((p) => p.v));
-  put(t.speed, count(last.length ? last.reduce((sum, p) => sum + p.v, 0) / last.length : 0), best > 0 ? `peak ${count(best)}` : "", state.speed, ceiling(best, 10));
+  const speeds = means(state.speed);
+  const best = Math.max(0, ...speeds.map((p) => p.v));
+  put(t.speed, count(mean(state.speed.slice(-3))), best > 0 ? `peak ${count(best)}` : "", speeds, ceiling(best, 10));
 
   const points = (name) => state.answers.filter((a) => a[name] !== undefined).map((a) => ({ t: a.at, v: a[name], bad: failed(a) }));
   const values = (name) => points(name).map((p) => p.v);
@@ -78,7 +90,8 @@ function updateTiles(t, state) {
   put(t.queue, String(waiting), queued.length ? `waiting, median ${ms(median(queued))}` : "waiting", points("queue_ms"), ceiling(high(queued), 1), ms);
 
   const g = state.gateway;
-  put(t.flight, String(g.requests_in_flight ?? 0), `in flight${g.moves ? `, ${count(g.moves)} moved` : ""}`, state.rate, ceiling(Math.max(0, ...state.rate.map((p) => p.v)), 2));
+  const rates = means(state.rate);
+  put(t.flight, String(g.requests_in_flight ?? 0), `in flight${g.moves ? `, ${count(g.moves)} moved` : ""}`, rates, ceiling(Math.max(0, ...rates.map((p) => p.v)), 1));
 
   const used = [...state.replicas.values()].reduce((n, r) => n + (r.resident_bytes ?? 0), 0);
   const nodes = [...state.nodes.values()];
@@ -89,10 +102,7 @@ function updateTiles(t, state) {
 
 // ---- the machines ---------------------------------------------------------------------------------
 
-const taskOf = (model) => {
-  const task = catalogue.models.find((m) => m.id === model)?.task;
-  return TASKS[task] ?? task ?? "";
-};
+const taskOf = (model) => catalogue.models.find((m) => m.id === model)?.task ?? "";
 
 function makeReplica() {
   const parts = { dot: el("span", { class: "dot" }), name: el("span", { class: "replica-name" }), task: el("span", { class: "task" }), work: el("span", { class: "work" }), speed: el("span", { class: "speed" }), memory: el("span", { class: "memory" }), why: el("span", { class: "why" }) };

@@ -478,7 +478,7 @@ const answers = (stand, words) => (stand.chat = (res) => {
 
 test("Markdown is rendered, and what could be dangerous in it is text", () => withStand(async (stand) => {
   const source = ["# A title\n\nSome **bold**, *slanted* and `code` with snake_case_names and 2 * 3 * 4.\nA second line.\n\n", "- one\n- two\n  - inner\n\n1. first\n2. second\n\n",
-    "```js\nconst a = \"<b>\";\n\n**not bold**\n```\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n---\n\n",
+    "```js\nconst a = \"<b>\"; // a line that is wider than a phone, and does not break, but can be scrolled to its end\n\n**not bold**\n```\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n---\n\n",
     "[good](https://example.com/a_(b)) https://example.org/x. [bad](javascript:alert(1)) [data](data:text/html,x) ![pic](https://example.com/p.png) <img src=x onerror=alert(1)> <script>alert(1)</script>\n\n", "[rel](/v1/models) last **open"];
   answers(stand, source.join("").match(/[^]{1,3}/g)); // in pieces that end anywhere
   const page = await open(`${stand.url}/#/play`);
@@ -491,7 +491,7 @@ test("Markdown is rendered, and what could be dangerous in it is text", () => wi
   assert.deepEqual(await all("em"), ["slanted"]);
   assert.deepEqual(await all("ul > li"), ["one", "twoinner", "inner"]);
   assert.deepEqual(await all("ol > li"), ["first", "second"]);
-  assert.deepEqual(await all("pre code"), ['const a = "<b>";\n\n**not bold**']);
+  assert.deepEqual(await all("pre code"), ['const a = "<b>"; // a line that is wider than a phone, and does not break, but can be scrolled to its end\n\n**not bold**']);
   assert.deepEqual(await all("figcaption span"), ["js"]);
   assert.deepEqual(await all("blockquote"), ["quoted"]);
   assert.deepEqual(await all("td"), ["1", "2"]);
@@ -505,6 +505,12 @@ test("Markdown is rendered, and what could be dangerous in it is text", () => wi
   assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script").length), 0);
   await shot(page, "markdown");
   await accessible(page, "Markdown");
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  await accessible(page, "Markdown, dark");
+  await page.setViewport({ width: 390, height: 844 });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+  await accessible(page, "Markdown, phone");
+  await shot(page, "markdown-phone");
   for (const nasty of ["*".repeat(20000), "`".repeat(20000), "[".repeat(20000), "> ".repeat(5000), "- ".repeat(5000), "**a ".repeat(5000), "_a_".repeat(5000), "|".repeat(20000), "https://".repeat(3000), "```\n".repeat(4000), "1. a\n\n".repeat(3000), "![](".repeat(4000), "<".repeat(20000)]) {
     answers(stand, [nasty]);
     await page.click("#chat-new");
@@ -591,9 +597,9 @@ test("the charts show what was before the page was opened", () => withStand(asyn
   const now = Date.now() / 1000;
   const entry = (number, ago, more) => ({ number, at: now - ago, endpoint: "chat_completions", status: 200, ms: 100, id: `r${number}`, model: "m", prompt_tokens: 5, completion_tokens: 50, queue_ms: 4, first_token_ms: 12, decode_ms: 1000, background: false, streamed: true, ...more });
   stand.status.gateway.requests = 3;
-  stand.requests = [entry(3, 30, { code: "deadline_exceeded" }), entry(2, 300), entry(1, 800)];
+  stand.requests = [entry(3, 30, { code: "deadline_exceeded" }), entry(2, 303), entry(1, 806)]; // no two end in the same second of ten;
   const page = await open(`${stand.url}/`);
-  await has(page, ".tile", "peak 25");
+  await has(page, ".tile", "peak 5"); // 50 tokens in ten seconds
   await has(page, ".tile", "first token 12 ms");
   await has(page, ".tile", "median 4.0 ms");
   const drawn = await page.$$eval(".tile .chart", (n) => n.map((c) => [...c.querySelectorAll("path")].map((p) => (p.getAttribute("d").match(/M/g) ?? []).length)));
