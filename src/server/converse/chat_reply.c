@@ -34,8 +34,10 @@ static int take_call(replier *r, const json_t *call)
     if (!name || r->n_meant == VERIFY_CALLS_MAX) return 0;
     if (json_is_string(arguments))
         buf_puts(&text, json_string_value(arguments));
-    else
+    else if (arguments)
         json_put(&text, arguments);
+    else
+        buf_puts(&text, "{}");
     device_call *c = &r->meant[r->n_meant++];
     *c = (device_call){arena_strdup(r->a, name), text.failed ? NULL : arena_strdup(r->a, buf_text(&text))};
     buf_done(&text);
