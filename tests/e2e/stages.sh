@@ -56,7 +56,7 @@ process() { "$SHOAL_BIN" process --server "$url" "$@" 2>&1 </dev/null; }
 # ---- by voice: what was heard is what intent, slots and rules read; forms, base64 and the command agree
 start_shoal examples/voice.yaml
 answer=$(curl -s "$url/v1/process" -F file=@"$wav")
-has '"heard":"lights on","intent":{"label":"iot_hue_lighton"' "$answer"
+has '"heard":"lights on","intent":{"label":"light.turn_on"' "$answer"
 has '"tool_call":{"name":"light.turn_on","arguments":{"target":"light.kitchen"}}' "$answer"
 has '"kind":"transcribe","model":"home-ears","ran":true,"why":"the request brings audio"' "$answer"
 typed=$(ask "lights on")
