@@ -82,9 +82,9 @@ typedef struct answer_form {
     const char *texts; /* as gen_spec's */
     const char *model;
     const Shoal__V1__Sampling *sampling; /* as gen_spec's, which outlives this */
-    char id[48], fingerprint[20];
-    int64_t created;    /* seconds since 1970 */
-    uint64_t salt;      /* of the tool calls' ids */
+    char id[48], fingerprint[20];        /* the second as JSON: a text, or null */
+    int64_t created;                     /* seconds since 1970 */
+    uint64_t salt;                       /* of the tool calls' ids */
     degraded *degraded; /* said in a stream's first chunk and at each choice's end; NULL: no news */
     const struct llama_form *llama; /* it answers as llama-server does (llama.h); NULL: as others */
     struct response_form *response; /* it answers as the Responses API does (responses.h); NULL: as others */

@@ -33,7 +33,10 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest, int
 
 void answer_form_digest(answer_form *f, const char *digest)
 {
-    snprintf(f->fingerprint, sizeof f->fingerprint, "fp_%.12s", digest ? digest : "");
+    if (!digest || !*digest) /* a pipeline answered, which has no file */
+        snprintf(f->fingerprint, sizeof f->fingerprint, "null");
+    else
+        snprintf(f->fingerprint, sizeof f->fingerprint, "\"fp_%.12s\"", digest);
 }
 
 void answer_form_name(answer_form *f, const uint8_t nonce[STREAM_NONCE_BYTES], int64_t created)
@@ -58,9 +61,9 @@ static void put_head(buf *out, const answer_form *f, const char *object)
     buf_puts(out, "\",\"created\":");
     number_put_i64(out, f->created);
     json_put_text(out, "model", f->model);
-    buf_puts(out, ",\"system_fingerprint\":\"");
+    buf_puts(out, ",\"system_fingerprint\":");
     buf_puts(out, f->fingerprint);
-    buf_puts(out, "\",\"choices\":[");
+    buf_puts(out, ",\"choices\":[");
 }
 
 static void put_details(buf *out, const gen_answer *a)
