@@ -58,6 +58,13 @@ part_cli() {
     one "route list" -- "$shoal" route list -c shoal.yaml --json
     one "config check" -- "$shoal" config check shoal.yaml
     one "config show" -- "$shoal" config show tests/fuzz/seeds/fuzz_rules_config/keys.yaml
+    # A folder with a model and the devices of a home.
+    local own=$(mktemp -d)
+    ln -s "$PWD/$data/hf/llama-gqa" "$own/talker"
+    head -3 tests/fuzz/seeds/fuzz_serve_home_export/home | tail -1 >"$own/states.json"
+    one init -- "$shoal" init "$own" --force --json
+    one "serve model" -- "$shoal" serve --check "$own/talker" $data/hf/bert-intent
+    rm -r "$own"
     one "pipeline check" -- "$shoal" pipeline check shoal.yaml --json
     one "pipeline graph" -f g.svg -- "$shoal" pipeline graph shoal.yaml --svg {}/g.svg
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
