@@ -94,6 +94,9 @@ static task ways_of(grounder *g, const clause *c, const units *u, const clause_r
         if (way.how == NO_TARGET && !first) open_verb = cue;
         bool takes_verb = open_verb && open_verb->used & ~cue->used; /* "turn on": no device called "turn" */
         if (way.how == DO_IT && open_verb && (equal_rank(open_verb, cue) || takes_verb)) way.how = NO_TARGET;
+        bool told = failed->action && failed->action->service &&
+                    (failed->how == OUT_OF_RANGE || failed->how == WRONG_UNIT); /* that explains more */
+        if (way.how == DO_IT && !cue->action->service && told) continue;
         if (way.how == DO_IT) {
             first = first ? first : cue;
             add_way(&t, &way);
