@@ -94,6 +94,7 @@ class Column {
   describe() {
     const m = catalogue.models.find((x) => x.id === this.select.value);
     const use = m?.use ? `For: ${m.use}` : m?.members ? `${m.kind} of ${m.members.join(", ")}` : "";
+    this.about.title = m?.use ?? "";
     say(this.about, use + (playsHome(this.select.value) ? "; its devices are simulated here" : ""));
   }
 

@@ -597,7 +597,7 @@ test("the charts show what was before the page was opened", () => withStand(asyn
   const now = Date.now() / 1000;
   const entry = (number, ago, more) => ({ number, at: now - ago, endpoint: "chat_completions", status: 200, ms: 100, id: `r${number}`, model: "m", prompt_tokens: 5, completion_tokens: 50, queue_ms: 4, first_token_ms: 12, decode_ms: 1000, background: false, streamed: true, ...more });
   stand.status.gateway.requests = 3;
-  stand.requests = [entry(3, 30, { code: "deadline_exceeded" }), entry(2, 303), entry(1, 806)]; // no two end in the same second of ten;
+  stand.requests = [entry(3, 30, { code: "deadline_exceeded" }), entry(2, 303), entry(1, 806)]; // no two end in the same second of ten
   const page = await open(`${stand.url}/`);
   await has(page, ".tile", "peak 5"); // 50 tokens in ten seconds
   await has(page, ".tile", "first token 12 ms");
