@@ -113,7 +113,7 @@ fi
 ready "$data/llama-gqa"
 grep -q 'default chat template' "$work/ready" || fail "the banner: $(cat "$work/ready")"
 [ "$(grep -c event=default_chat_template "$log")" -eq 1 ] || fail "the log does not say so once"
-curl -s "$url/v1/models" | grep -q '"chat_template":"default"' || fail "/v1/models does not say so"
+curl -s "$url/v1/models" | grep '"chat_template":"default"' | grep -q '"tools":"none"' || fail "/v1/models does not say so: $(curl -s "$url/v1/models")"
 try_samples 3
 ask() { curl -s -m 60 "$url$1" -H 'content-type: application/json' -d "$2"; }
 messages='[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]'

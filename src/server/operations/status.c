@@ -123,7 +123,8 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         json_put_text(out, "quantisation", info->quantisation);
         json_put_text(out, "digest", info->digest);
         json_put_filled(out, "use", listed_of(rq, info->digest, "use"));
-        bool talks = strcmp(info->task, "generate") == 0 && info->has_chat_template;
+        bool talks =
+            strcmp(info->task, "generate") == 0 && info->has_chat_template && !info->default_chat_template;
         const char *tools = listed_of(rq, info->digest, "tools");
         if (strcmp(info->task, "generate") == 0)
             json_put_text(out, "tools", tools ? tools : talks ? "any" : "none");
