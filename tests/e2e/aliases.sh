@@ -238,6 +238,14 @@ grep -q "'whisper-1' is an alias" "$body" || fail "the refusal: $(cat "$body")"
 # Ollama's clients write the tag at every API.
 [ "$(ask /v1/completions -d '{"model":"home-chat-s:latest","prompt":"a","max_tokens":1,"temperature":0}')" = 200 ] || fail "NAME:latest: $(cat "$body")"
 grep -q '"model":"home-chat-s:latest"' "$body" || fail "NAME:latest is answered by $(cat "$body")"
+for path in /v1/models/home-chat-s:latest /v1/models/pair:latest '/readyz?model=home-embed:latest'; do
+    [ "$(ask "$path")" = 200 ] || fail "$path: $(cat "$body")"
+done
+[ "$(ask /v1/models/load -d '{"model":"home-embed:latest"}')" = 200 ] || fail "a load of NAME:latest: $(cat "$body")"
+[ "$(ask /v1/models/unload -d '{"model":"nobody:latest"}')" = 404 ] && grep -q "'nobody'" "$body" || fail "an unload of NAME:latest: $(cat "$body")"
+route=$(sed -n '/^routes:/,/^[a-q]/ s/.*name: \([a-z-]*\).*/\1/p' "$conf" | head -1) pipeline=$(sed -n '/^pipelines:/,$ s/^ *- *{*name: \([a-z-]*\).*/\1/p' "$conf" | head -1)
+[ "$(ask /v1/route -d "{\"route\":\"$route:latest\",\"input\":\"a\"}")" = 200 ] || fail "the route $route:latest: $(cat "$body")"
+[ "$(ask /v1/process -d "{\"pipeline\":\"$pipeline:latest\",\"input\":\"turn off the kitchen light\"}")" = 200 ] || fail "the pipeline $pipeline:latest: $(cat "$body")"
 ask /v1/completions -d '{"model":"home-chat-s:other","prompt":"a","max_tokens":1}' >/dev/null
 grep -q 'has no adapter' "$body" || fail "NAME:other: $(cat "$body")"
 stop_shoal

@@ -1,6 +1,8 @@
 /* name.c: see name.h. */
 #include "base/name.h"
 
+#include <string.h>
+
 static bool is_letter_or_digit(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -12,4 +14,13 @@ bool name_is_fine(const char *s, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!is_letter_or_digit(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.') return false;
     return true;
+}
+
+const char *name_without_latest(char ret[NAME_BYTES_MAX + 1], const char *s)
+{
+    size_t n = strcspn(s, ":");
+    if (strcmp(s + n, ":latest") != 0 || !name_is_fine(s, n)) return s;
+    memcpy(ret, s, n);
+    ret[n] = '\0';
+    return ret;
 }

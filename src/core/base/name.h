@@ -15,4 +15,7 @@
 /* 1 to NAME_BYTES_MAX letters, digits, '-', '_' and '.', the first neither '-' nor '.'. */
 bool name_is_fine(const char *s, size_t n);
 
+/* Of "NAME:latest", as Ollama's clients write it, NAME, copied into ret; else s itself. */
+const char *name_without_latest(char ret[NAME_BYTES_MAX + 1], const char *s);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "json/json.h"
 #include "json/json_put.h"
 #include "request/gateway_state.h"
@@ -130,7 +131,8 @@ readiness readiness_of(const gateway *g, const char *name, char why[READINESS_WH
 {
     const config_alias *alias = config_alias_find(g->config, name);
     *why = '\0';
-    return readiness_find(g, alias ? alias->model : name, 0, why);
+    char base[NAME_BYTES_MAX + 1];
+    return readiness_find(g, name_without_latest(base, alias ? alias->model : name), 0, why);
 }
 
 void readiness_put_missing(buf *out, const gateway *g)

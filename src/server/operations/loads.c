@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "messages/query.h"
 #include "json/json.h"
 #include "json/json_put.h"
@@ -203,6 +204,8 @@ void loads_load(gateway_request *rq)
     } else {
         model_manager_watch w = {.news = told, .done = ended, .user = j};
         wanted.any_path = rq->ingress->own;
+        char base[NAME_BYTES_MAX + 1];
+        if (wanted.what) wanted.what = name_without_latest(base, wanted.what);
         j->ticket = k->load(k->user, &wanted, &w, &e);
         static const model_manager_progress first = {
             .step = MODEL_MANAGER_RESOLVING, .model = "", .file = "", .sha256 = ""};
@@ -254,7 +257,8 @@ void loads_unload(gateway_request *rq)
     if (j) {
         model_manager_watch w = {.news = told, .done = ended, .user = j};
         unsigned how = (ask.force ? MODEL_MANAGER_FORCE : 0) | (ask.drain ? 0 : MODEL_MANAGER_AT_ONCE);
-        j->ticket = k->unload(k->user, ask.model, how, &w, &e);
+        char base[NAME_BYTES_MAX + 1];
+        j->ticket = k->unload(k->user, name_without_latest(base, ask.model), how, &w, &e);
         wait_for(j, &e);
     } else {
         if (rc == 0 || rc == SHOAL_ENOMEM)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "messages/fields.h"
+#include "base/name.h"
 #include "json/json.h"
 #include "json/json_put.h"
 #include "config/ensemble_words.h"
@@ -117,7 +118,8 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     if (rc != 0) return rc;
     if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
     if (!name) return api_error_bad(e, "route", "\"route\" must name a route");
-    name = model_resolve_alias(rq, name);
+    char base[NAME_BYTES_MAX + 1];
+    name = name_without_latest(base, model_resolve_alias(rq, name));
     if ((rc = admission_may_use(rq, name, e)) != 0) return rc;
     j->route = routed_find(rq, name);
     j->ensemble = config_ensemble_find(rq->config, name);

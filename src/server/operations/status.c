@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "messages/query.h"
 #include "base/clock.h"
 #include "os/handover.h"
@@ -512,6 +513,16 @@ static void status_describe(gateway_request *rq, const char *given, const char *
     request_error(rq, &e);
 }
 
+static bool has_adapter_latest(const gateway_request *rq, const char *name)
+{
+    char base[NAME_BYTES_MAX + 1];
+    const char *model = name_without_latest(base, name);
+    const Shoal__V1__ModelInfo *info = model == base ? calls_info(rq->calls, model, NULL) : NULL;
+    for (size_t i = 0; info && i < info->n_adapters; i++)
+        if (strcmp(info->adapters[i], "latest") == 0) return true;
+    return false;
+}
+
 /* Behind the endpoint's path the name, which may hold slashes ("openai/gpt-4o-mini"), encoded or not. */
 void status_model(gateway_request *rq)
 {
@@ -520,6 +531,8 @@ void status_model(gateway_request *rq)
     api_error e;
     int rc = query_segment(path, strlen(path), &name, &e);
     const char *served = model_resolve_alias(rq, name);
+    char base[NAME_BYTES_MAX + 1];
+    if (rc == 0 && !has_adapter_latest(rq, served)) served = name_without_latest(base, served);
     if (rc == 0) rc = admission_may_use(rq, served, &e);
     const config_route *route = routed_find(rq, served);
     if (rc != 0)

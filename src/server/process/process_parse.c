@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "base/name.h"
 #include "config/config_schema.h"
 #include "process/process_media.h"
 
@@ -26,7 +27,9 @@ static int pick_pipeline(const json_t *body, const gateway_config *config, const
     const char *name = NULL;
     if (json_get_str(body, "pipeline", &name, &err)) return api_error_bad(e, "pipeline", "%s", err.message);
     const config_alias *alias = config_alias_find(config, name);
+    char base[NAME_BYTES_MAX + 1];
     if (alias) name = alias->model;
+    if (name) name = name_without_latest(base, name);
     *ret = pipeline_find(config->pipelines, config->n_pipelines, name);
     if (*ret) return 0;
     if (name) return no_such_pipeline(config, name, e);
