@@ -342,7 +342,7 @@ static void ask_examples(house *h, const endpoint *at, const json_t *schema)
 static const struct {
     const char *schema, *fields;
 } LATER[] = {
-    {"ProcessRequest", " input text context confirm user metadata audio image csv "},
+    {"ProcessRequest", " input text context confirm session user metadata audio image csv "},
     {"DocumentsRequest", " source filename name text content type metadata attributes file_id "},
     {"VectorStoreFileRequest", " source filename name text content type metadata attributes "},
     {"VectorStoreSearchRequest", " ranking_options "},

@@ -27,6 +27,7 @@
 #include "yaml/yaml.h"
 
 #define LEXICON      "lexicons/home.yaml"
+#define FUNCTIONS    "lexicons/functions.yaml"
 #define BUNDLED_NAME "home-chat-s"
 
 enum { EXPORT_MAX_BYTES = 64 << 20, LEXICON_MAX_BYTES = 4 << 20, DOMAINS_MAX = 64 };
@@ -243,9 +244,14 @@ static void put_home(buf *out, const found *f)
 {
     size_t i;
     const json_t *device;
-    buf_puts(out, "\npipelines:\n  - name: home\n    # As exported; a request's context.devices replaces the "
-                  "list, with "
-                  "the states of that moment.\n    devices:\n");
+    buf_puts(
+        out,
+        "\npipelines:\n  - name: home\n"
+        "    use: controlling the devices of this home and answering about them\n"
+        "    # As a chat model: which functions of a request carry out its calls.\n"
+        "    functions: " FUNCTIONS "\n"
+        "    # As exported; a request's context.devices replaces the list, with the states of that moment.\n"
+        "    devices:\n");
     json_array_foreach(f->devices, i, device) put_device(out, device);
     if (f->n_more)
         buf_printf(out, "      # %zu more are left out: a list holds %d\n", f->n_more, PIPELINE_DEVICES_MAX);
