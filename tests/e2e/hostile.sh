@@ -79,7 +79,8 @@ page "a rebound name" 421 -H 'Host: evil.example'
 page "a rebound name in HTTP/2" 421 -H 'Host: evil.example' --http2-prior-knowledge
 page "a page of another site" 403 -H 'Origin: https://evil.example' -H "$json"
 page "a sandboxed page" 403 -H 'Origin: null' -H "$json"
-page "a form of our own page" 415 -H "Origin: $url"
+page "a form of another page" 403 -H "Origin: https://evil.example"
+page "a page of this machine, as text" 200 -H "Origin: http://localhost:3000" -H "Content-Type: text/plain"
 page "a form without an origin" 415 -H 'Content-Type: text/plain'
 page "our own page" 200 -H "Origin: $url" -H "$json"
 page "by its name" 200 -H "Host: localhost:$port"
