@@ -148,7 +148,7 @@ static outcome ground_attempt_check_kinds(grounder *g, attempt *t)
     return DO_IT;
 }
 
-static outcome check_number(const grounder *g, attempt *t, const units *u, const value_def *def,
+static outcome check_number(grounder *g, attempt *t, const units *u, const value_def *def,
                             const clause_value *v)
 {
     const unit *x = &u->at[v->at];
@@ -176,7 +176,7 @@ static outcome lacks_value(attempt *t, const units *u, const clause_rest *r, con
     return ASK_VALUE;
 }
 
-static outcome assign_values(const grounder *g, attempt *t, const units *u, const clause_rest *r)
+static outcome assign_values(grounder *g, attempt *t, const units *u, const clause_rest *r)
 {
     bool used[CLAUSE_VALUES_MAX] = {false};
     size_t n_used = 0;

@@ -13,12 +13,12 @@ static const value_unit *unit_of(const value_def *def, const char *measure)
 }
 
 /* The one that stands behind a number in its state, else the value's own; NULL: the value has none. */
-static const value_unit *unit_of_device(const grounder *g, const value_def *def, size_t device)
+static const value_unit *unit_of_device(grounder *g, const value_def *def, size_t device)
 {
     const char *state = g->d.at[device].state;
     words w = {0};
     if (!def->n_units) return NULL;
-    if (!state || words_split(&w, g->a, state, strlen(state))) return &def->units[0];
+    if (state && words_split(&w, g->a, state, strlen(state))) g->nomem = true; /* and nothing counts */
     bool number = false;
     for (size_t i = 0; i < w.n; i++) {
         const value_unit *u = number ? unit_of(def, w.at[i].s) : NULL;
@@ -38,7 +38,7 @@ static double from_own(const value_unit *u, double x)
     return u ? x * u->scale + u->offset : x;
 }
 
-static const value_unit *unit_said(const grounder *g, const value_def *def, const unit *x, size_t device)
+static const value_unit *unit_said(grounder *g, const value_def *def, const unit *x, size_t device)
 {
     const value_unit *u = x->measure ? unit_of(def, x->measure) : NULL;
     return u ? u : unit_of_device(g, def, device);
@@ -57,7 +57,7 @@ static void bounds_of(const grounder *g, const value_def *def, size_t device, do
     }
 }
 
-bool value_in_range(const grounder *g, const value_def *def, const unit *x, size_t device)
+bool value_in_range(grounder *g, const value_def *def, const unit *x, size_t device)
 {
     double min, max, v = to_own(unit_said(g, def, x, device), x->value), slack = 1e-9;
     bounds_of(g, def, device, &min, &max);
@@ -65,7 +65,7 @@ bool value_in_range(const grounder *g, const value_def *def, const unit *x, size
 }
 
 /* In the device's unit; to a tenth when it had to be converted. */
-double value_for(const grounder *g, const value_def *def, const unit *x, size_t device)
+double value_for(grounder *g, const value_def *def, const unit *x, size_t device)
 {
     const value_unit *said = unit_said(g, def, x, device), *own = unit_of_device(g, def, device);
     return said == own ? x->value : round(10 * from_own(own, to_own(said, x->value))) / 10;

@@ -98,8 +98,8 @@ const char *grounder_it_is(const grounder *g, const device_set *s);
 void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
 
 /* ---- ground_value.c ---- */
-bool value_in_range(const grounder *g, const value_def *def, const unit *x, size_t device);
-double value_for(const grounder *g, const value_def *def, const unit *x, size_t device);
+bool value_in_range(grounder *g, const value_def *def, const unit *x, size_t device);
+double value_for(grounder *g, const value_def *def, const unit *x, size_t device);
 const char *value_bound_said(grounder *g, const value_def *def, size_t device, bool max);
 
 /* ---- ground_attempt.c ---- */
