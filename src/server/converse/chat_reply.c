@@ -15,7 +15,8 @@ typedef struct replier {
     const char *text;                      /* the pipeline's */
     size_t n_meant;                        /* its calls, */
     device_call meant[VERIFY_CALLS_MAX];   /* as they are, */
-    device_call offered[VERIFY_CALLS_MAX]; /* and as functions */
+    device_call offered[VERIFY_CALLS_MAX]; /* and as functions, */
+    bool fits[VERIFY_CALLS_MAX];           /* which one does */
 } replier;
 
 static int reply_text(verify_answer *ret, const char *text)
@@ -60,12 +61,13 @@ static int take_answer(replier *r)
     return rc;
 }
 
-/* "light.turn_on of Kitchen Light, lock.lock of Front Door" */
-static const char *listed_calls(replier *r)
+/* "light.turn_on of Kitchen Light, lock.lock of Front Door"; unfit: of those alone that no function does. */
+static const char *listed_calls(replier *r, bool unfit)
 {
     buf out = {0};
     bool nomem = false;
     for (size_t i = 0; i < r->n_meant; i++) {
+        if (unfit && r->fits[i]) continue;
         json_t *o = NULL;
         const char *name = "";
         nomem |=
@@ -77,7 +79,7 @@ static const char *listed_calls(replier *r)
                                                      "name", name, (char *)NULL)
                                 : r->meant[i].name;
         nomem |= !say;
-        buf_printf(&out, "%s%s", i ? ", " : "", say ? say : "");
+        buf_printf(&out, "%s%s", out.len ? ", " : "", say ? say : "");
         json_decref(o);
     }
     const char *kept = nomem || out.failed ? NULL : arena_strdup(r->a, buf_text(&out));
@@ -88,7 +90,7 @@ static const char *listed_calls(replier *r)
 /* Nothing is called: why. */
 static int refuse(replier *r, verify_answer *ret, function_reply why)
 {
-    const char *calls = listed_calls(r);
+    const char *calls = listed_calls(r, why == REPLY_no_fit);
     if (!calls) return SHOAL_ENOMEM;
     return reply_text(ret, function_table_say(r->t, why, r->a, "calls", calls, (char *)NULL));
 }
@@ -96,9 +98,11 @@ static int refuse(replier *r, verify_answer *ret, function_reply why)
 static int map_all(replier *r, bool *ret_fit)
 {
     *ret_fit = true;
-    for (size_t i = 0; i < r->n_meant && *ret_fit; i++)
-        if (function_table_map(&r->offered[i], ret_fit, r->t, r->k, r->list, r->n, &r->meant[i], r->a))
+    for (size_t i = 0; i < r->n_meant; i++) {
+        if (function_table_map(&r->offered[i], &r->fits[i], r->t, r->k, r->list, r->n, &r->meant[i], r->a))
             return SHOAL_ENOMEM;
+        *ret_fit = *ret_fit && r->fits[i];
+    }
     return 0;
 }
 
