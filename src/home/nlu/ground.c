@@ -209,7 +209,8 @@ static void judge_unclear(grounder *g, grounding *out)
     bool named = device_set_count(&g->named) > 0;
     out->verdict = named || g->n_tasks || g->n_problems ? GROUND_UNCLEAR : GROUND_NOTHING;
     out->text = out->verdict == GROUND_NOTHING ? fallback(g)
-                : named ? about_named(g, g->lex->reply.remark, g->lex->reply.not_understood)
+                : named ? about_named(g, g->strange ? g->lex->reply.remark_word : g->lex->reply.remark,
+                                      g->lex->reply.not_understood)
                         : about_named(g, g->lex->reply.not_understood, g->lex->reply.not_understood);
     if (!may_propose(g) || g->question) return;
     option_give_guesses(g, out);

@@ -3,17 +3,25 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *state_of(const grounder *g, size_t i)
 {
     return g->d.at[i].state ? g->d.at[i].state : "";
 }
 
+static bool tells(const word_list *l, const char *state)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcasecmp(l->at[i], state) == 0) return true;
+    return false;
+}
+
 static const char *say_state(grounder *g, size_t i, const char *reply)
 {
     size_t kind = g->d.words[i].kind;
     const char *own = kind != SIZE_MAX ? g->lex->kinds[kind].state_say : NULL;
-    const char *state = state_of(g, i);
+    const char *state = tells(&g->lex->no_states, state_of(g, i)) ? "" : state_of(g, i);
     device_set one = {{0}};
     device_set_add(&one, i);
     reply_field f[] = {{"name", g->d.at[i].name}, {"state", state}, {"is", grounder_is(g, &one)}};
@@ -28,13 +36,61 @@ const char *ask_asked_state(const units *u, unit_set used)
     return s;
 }
 
-bool ask_is_in_state(const grounder *g, size_t i, const char *asked)
+static const char *first_of(const lexicon *lex, const char *folded)
+{
+    const char *s = lexicon_state(lex, folded);
+    return s ? s : folded;
+}
+
+/* Is it said of the kind that what tells `state` is `asked`? `asked` is the first of those that mean the same. */
+static bool kind_says_so(const lexicon *lex, const kind_def *k, const char *asked, const char *state)
+{
+    for (size_t i = 0; i < k->states.n; i++)
+        if (strcmp(first_of(lex, k->states.at[i]), asked) == 0 && tells(&k->so[i], state)) return true;
+    return false;
+}
+
+static bool kind_has_state(const lexicon *lex, const kind_def *k, const char *asked)
+{
+    for (size_t i = 0; i < k->states.n; i++)
+        if (strcmp(first_of(lex, k->states.at[i]), asked) == 0) return true;
+    return false;
+}
+
+static bool kind_knows(const lexicon *lex, const kind_def *k, const char *own, const char *state)
+{
+    bool known = own && kind_has_state(lex, k, own);
+    for (size_t i = 0; i < k->states.n; i++) known = known || tells(&k->so[i], state);
+    return known;
+}
+
+/* The state of device i in one word, as the lexicon has it; NULL: it is none of its. */
+static const char *own_state(grounder *g, const char *state)
 {
     words w;
-    const char *state = state_of(g, i);
-    if (words_split(&w, g->a, state, strlen(state)) || w.n == 0) return false;
     word_list l;
-    return !devices_canonical(&l, g->lex, &w, g->a) && l.n == 1 && strcmp(l.at[0], asked) == 0;
+    if (words_split(&w, g->a, state, strlen(state)) || devices_canonical(&l, g->lex, &w, g->a)) {
+        g->nomem = true;
+        return NULL;
+    }
+    return l.n == 1 && w.n == 1 ? lexicon_state(g->lex, l.at[0]) : NULL;
+}
+
+ask_verdict ask_is_in_state(grounder *g, size_t i, const char *asked)
+{
+    const char *state = state_of(g, i);
+    if (!*state || tells(&g->lex->no_states, state)) return ASK_NOT_TOLD;
+    size_t at = g->d.words[i].kind;
+    const kind_def *k = at != SIZE_MAX ? &g->lex->kinds[at] : NULL;
+    const char *own = own_state(g, state);
+    asked = first_of(g->lex, asked);
+    if ((own && strcmp(own, asked) == 0) || strcasecmp(state, asked) == 0) return ASK_SO;
+    if (k && kind_says_so(g->lex, k, asked, state)) return ASK_SO;
+    if (!k || !k->states.n) return own ? ASK_NOT_SO : ASK_ELSE;
+    /* "on" may be playing */
+    bool wider = own && kind_says_so(g->lex, k, own, asked);
+    bool known = kind_has_state(g->lex, k, asked) && kind_knows(g->lex, k, own, state);
+    return known && !wider ? ASK_NOT_SO : ASK_ELSE;
 }
 
 void ask_say_more(grounder *g, buf *b, const char *s)
@@ -58,9 +114,10 @@ void ask_answer_states(grounder *g, const device_set *s, const char *asked)
     size_t n = device_set_count(s), shown = 0;
     for (size_t i = 0; i < g->d.n && shown < SHOWN; i++) {
         if (!device_set_has(s, i)) continue;
-        const char *reply = !asked || n > 1                ? g->lex->reply.state
-                            : ask_is_in_state(g, i, asked) ? g->lex->reply.state_yes
-                                                           : g->lex->reply.state_no;
+        ask_verdict so = asked && n == 1 ? ask_is_in_state(g, i, asked) : ASK_ELSE;
+        const char *reply = so == ASK_SO       ? g->lex->reply.state_yes
+                            : so == ASK_NOT_SO ? g->lex->reply.state_no
+                                               : g->lex->reply.state;
         ask_say_more(g, &b, say_state(g, i, reply));
         shown++;
     }
@@ -79,36 +136,67 @@ static device_set that_can_be(const grounder *g, const device_set *s, const char
     return device_set_count(&can) ? can : *s;
 }
 
+/* Of which it is so, by verdict. */
+typedef struct sorted {
+    device_set by[N_ASK_VERDICTS];
+} sorted;
+
+static sorted sort_devices(grounder *g, const device_set *s, const char *asked)
+{
+    sorted all = {0};
+    for (size_t i = 0; i < g->d.n; i++)
+        if (device_set_has(s, i)) device_set_add(&all.by[asked ? ask_is_in_state(g, i, asked) : ASK_SO], i);
+    return all;
+}
+
+/* "I don't know how A and B are." */
+static void say_not_told(grounder *g, buf *b, const device_set *s)
+{
+    reply_field f[] = {{"name", grounder_names(g, s, false)}, {"is", grounder_is(g, s)}};
+    if (device_set_count(s)) ask_say_more(g, b, grounder_fill(g, g->lex->reply.state_unknown, f, 2));
+}
+
 /* "is everything locked": yes, or which of them is not. */
 static void answer_all(grounder *g, const device_set *all, const char *asked)
 {
     enum { SHOWN = 8 };
+    static const ask_verdict others[] = {ASK_NOT_SO, ASK_ELSE};
     buf b = {0};
     size_t shown = 0;
     device_set s = that_can_be(g, all, asked);
-    for (size_t i = 0; i < g->d.n && shown < SHOWN; i++) {
-        if (!device_set_has(&s, i) || ask_is_in_state(g, i, asked)) continue;
-        ask_say_more(g, &b, say_state(g, i, shown++ ? g->lex->reply.state : g->lex->reply.state_no));
-    }
-    reply_field f[] = {{"names", grounder_names(g, &s, false)}, {"state", asked}, {"is", grounder_is(g, &s)}};
-    if (!shown) ask_say_more(g, &b, grounder_fill(g, g->lex->reply.all_so, f, 3));
+    sorted by = sort_devices(g, &s, asked);
+    const device_set *so = &by.by[ASK_SO];
+    reply_field f[] = {{"names", grounder_names(g, so, false)}, {"state", asked}, {"is", grounder_is(g, so)}};
+    bool yes = device_set_count(so) && !device_set_count(&by.by[ASK_NOT_SO]);
+    if (yes) ask_say_more(g, &b, grounder_fill(g, g->lex->reply.all_so, f, 3));
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < g->d.n && shown < SHOWN; i++) {
+            if (!device_set_has(&by.by[others[k]], i)) continue;
+            bool no = others[k] == ASK_NOT_SO && !shown++;
+            ask_say_more(g, &b, say_state(g, i, no ? g->lex->reply.state_no : g->lex->reply.state));
+        }
+    say_not_told(g, &b, &by.by[ASK_NOT_TOLD]);
     g->answer = ask_keep(g, &b);
 }
 
 static void answer_which(grounder *g, const device_set *s, const char *asked, bool count)
 {
-    device_set so = {{0}};
-    for (size_t i = 0; i < g->d.n; i++)
-        if (device_set_has(s, i) && (!asked || ask_is_in_state(g, i, asked))) device_set_add(&so, i);
-    size_t n = device_set_count(&so);
+    buf b = {0};
     char digits[24];
+    sorted by = sort_devices(g, s, asked);
+    const device_set *so = &by.by[ASK_SO];
+    device_set asked_of = asked ? that_can_be(g, &by.by[ASK_NOT_TOLD], asked) : by.by[ASK_NOT_TOLD];
+    size_t n = device_set_count(so);
+    bool none = !n && device_set_count(&asked_of) == device_set_count(s); /* nothing is known of any */
     snprintf(digits, sizeof digits, "%zu", n);
-    reply_field f[] = {{"names", grounder_names(g, &so, false)},
+    reply_field f[] = {{"names", grounder_names(g, so, false)},
                        {"state", asked ? asked : ""},
                        {"count", digits},
-                       {"is", grounder_is(g, &so)}};
+                       {"is", grounder_is(g, so)}};
     const char *t = !n ? g->lex->reply.none_so : count ? g->lex->reply.count_so : g->lex->reply.some_so;
-    g->answer = grounder_fill(g, t, f, 4);
+    if (!none) ask_say_more(g, &b, grounder_fill(g, t, f, 4));
+    say_not_told(g, &b, &asked_of);
+    g->answer = ask_keep(g, &b);
 }
 
 typedef enum { ASKS_STATE, ASKS_WHICH, ASKS_COUNT } ask_kind;

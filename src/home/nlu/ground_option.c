@@ -170,7 +170,7 @@ void option_give_guesses(grounder *g, grounding *out)
     for (size_t i = 0; i < g->lex->n_actions && out->n_options < GROUND_OPTIONS_MAX && !g->nomem; i++) {
         t.action = &g->lex->actions[i];
         if (!t.action->service || t.action->n_takes || !attempt_serves(g, t.action, device)) continue;
-        if (t.action->makes && ask_is_in_state(g, device, t.action->makes)) continue; /* it is so already */
+        if (t.action->makes && ask_is_in_state(g, device, t.action->makes) == ASK_SO) continue;
         device_option *o = &out->options[out->n_options++];
         const char *say = say_attempt(g, &t, NULL);
         o->calls = arena_alloc(g->a, sizeof *o->calls);

@@ -58,8 +58,12 @@ static void hold_back(grounder *g, const clause_rest *r)
 
 void piece_note_strange(grounder *g, const units *u, const clause_rest *r)
 {
-    if (!g->strange && r->first_strange != SIZE_MAX)
-        g->strange = grounder_slice(g, u->at[r->first_strange].begin, u->at[r->first_strange].end);
+    if (!g->strange && r->first_strange != SIZE_MAX) { /* with the device beside it: "kitchen lamp" */
+        size_t begin = u->at[r->first_strange].begin, end = u->at[r->first_strange].end;
+        if (r->what.n && r->what.begin < begin) begin = r->what.begin;
+        if (r->what.n && r->what.end > end) end = r->what.end;
+        g->strange = grounder_slice(g, begin, end);
+    }
     bool group;
     if (!entity_mention_says_target(&r->what)) return;
     entity_mention known = {0};

@@ -128,7 +128,9 @@ void piece_note_strange(grounder *g, const units *u, const clause_rest *r);
 void piece_read_all(grounder *g, const units *u, size_t at, size_t to);
 
 /* ---- ground_ask.c ---- */
-bool ask_is_in_state(const grounder *g, size_t device, const char *asked);
+/* ASK_ELSE: what the device tells leaves it open, as "opening" does. ASK_NOT_TOLD: it tells no state. */
+typedef enum ask_verdict { ASK_SO, ASK_NOT_SO, ASK_ELSE, ASK_NOT_TOLD, N_ASK_VERDICTS } ask_verdict;
+ask_verdict ask_is_in_state(grounder *g, size_t device, const char *asked);
 const char *ask_asked_state(const units *u, unit_set used);
 void ask_say_more(grounder *g, buf *b, const char *s);
 const char *ask_keep(grounder *g, buf *b);

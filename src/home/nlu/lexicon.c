@@ -149,6 +149,81 @@ static void read_values(reader *r, const yaml_node *root)
         read_value(r, n->keys[i], n->items[i], &r->l->values[r->l->n_values++]);
 }
 
+/* ---- states ------------------------------------------------------------------------------------ */
+
+static void add_state(reader *r, const char *word, const char *means)
+{
+    lexicon *l = r->l;
+    if (!word || lexicon_failed(r) || lexicon_state(l, word)) return;
+    l->state_for[l->states.n] = means;
+    l->states.at[l->states.n++] = word;
+}
+
+/* "closed|shut": words that mean the same, the first is how devices tell it. */
+static void read_same_states(reader *r, const yaml_node *item)
+{
+    const char *first = NULL;
+    if (item->kind != YAML_SCALAR) source_fail(r->s, item, "one word is expected here%s", "");
+    for (const char *p = item->text; !lexicon_failed(r);) {
+        words w = {0};
+        size_t n = strcspn(p, "|");
+        if (words_split(&w, r->s->a, p, n)) source_nomem(r->s);
+        if (w.n != 1)
+            source_fail(r->s, item, "one word is expected here, or several as in 'closed|shut'%s", "");
+        if (lexicon_failed(r)) return;
+        first = first ? first : w.at[0].s;
+        add_state(r, w.at[0].s, first);
+        if (!p[n]) return;
+        p += n + 1;
+    }
+}
+
+static size_t count_states(const yaml_node *root)
+{
+    const yaml_node *list = yaml_get(root, "states"), *kinds = yaml_get(root, "kinds");
+    size_t n = 0;
+    for (size_t i = 0; list && i < list->n; i++)
+        for (const char *p = list->items[i]->text; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL) n++;
+    for (size_t i = 0; kinds && i < kinds->n; i++) {
+        const yaml_node *own = yaml_get(kinds->items[i], "states");
+        n += own ? own->n + 1 : 0;
+    }
+    return n;
+}
+
+static void read_states(reader *r, const yaml_node *root)
+{
+    const yaml_node *list = source_need(r->s, root, "states", YAML_LIST);
+    if (lexicon_failed(r)) return;
+    size_t n = count_states(root);
+    r->l->states.at = source_take(r->s, n, sizeof *r->l->states.at);
+    r->l->state_for = source_take(r->s, n, sizeof *r->l->state_for);
+    for (size_t i = 0; i < list->n && !lexicon_failed(r); i++) read_same_states(r, list->items[i]);
+    source_texts(r->s, yaml_get(root, "no_states"), &r->l->no_states);
+}
+
+/* [open, closed], or {"on": [heat, cool], "off": []} */
+static void read_kind_states(reader *r, const yaml_node *n, kind_def *k)
+{
+    bool map = n && n->kind == YAML_MAP;
+    if (!n || lexicon_failed(r)) return;
+    size_t count = n->kind == YAML_SCALAR ? 1 : n->n;
+    k->so = source_take(r->s, count, sizeof *k->so);
+    if (!map) source_words(r->s, n, false, &k->states);
+    if (map) k->states.at = source_take(r->s, count, sizeof *k->states.at);
+    for (size_t i = 0; map && i < count && !lexicon_failed(r); i++) {
+        k->states.at[k->states.n++] = source_word(r->s, n->keys[i]);
+        if (!lexicon_failed(r) && n->items[i]->kind != YAML_LIST)
+            source_fail(r->s, n->items[i], "state '%s' must be a list of what devices tell then",
+                        n->keys[i]->text);
+        source_texts(r->s, n->items[i], &k->so[i]);
+    }
+    for (size_t i = 0; i < k->states.n && !lexicon_failed(r); i++)
+        add_state(r, k->states.at[i], k->states.at[i]);
+}
+
+/* ---- kinds and actions ------------------------------------------------------------------------- */
+
 static void lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *n, kind_def *k)
 {
     k->name = source_text(r->s, key);
@@ -165,7 +240,7 @@ static void lexicon_read_kind(reader *r, const yaml_node *key, const yaml_node *
     source_words(r->s, yaml_get(n, "names"), false, &k->names);
     source_words(r->s, yaml_get(n, "only"), false, &k->only);
     source_texts(r->s, yaml_get(n, "careful"), &k->careful);
-    source_words(r->s, yaml_get(n, "states"), false, &k->states);
+    read_kind_states(r, yaml_get(n, "states"), k);
     k->example = source_text(r->s, yaml_get(n, "example"));
     k->state_say = source_text(r->s, yaml_get(n, "state"));
 }
@@ -342,8 +417,8 @@ static void collect_vocabulary(reader *r)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static const char *const SECTIONS[] = {"words",  "replies", "numbers", "time", "states",
-                                       "values", "kinds",   "actions", "talk", "synonyms"};
+static const char *const SECTIONS[] = {"words", "replies", "numbers", "time",     "states",   "values",
+                                       "kinds", "actions", "talk",    "synonyms", "no_states"};
 
 static void check_sections(reader *r, const yaml_node *root)
 {
@@ -360,8 +435,7 @@ static int lexicon_read_all(source *src, const yaml_node *root, void *user)
     if (!lexicon_failed(r)) lexicon_read_lists(r, root);
     if (!lexicon_failed(r)) read_replies(r, root);
     if (!lexicon_failed(r)) lexicon_read_numbers(r, root);
-    if (!lexicon_failed(r))
-        source_words(src, source_need(src, root, "states", YAML_LIST), false, &r->l->states);
+    if (!lexicon_failed(r)) read_states(r, root);
     if (!lexicon_failed(r)) read_values(r, root);
     if (!lexicon_failed(r)) lexicon_read_kinds(r, root);
     if (!lexicon_failed(r)) read_actions(r, root);
@@ -462,9 +536,11 @@ const value_unit *lexicon_unit(const lexicon *l, const char *folded)
     return NULL;
 }
 
-bool lexicon_is_state(const lexicon *l, const char *folded)
+const char *lexicon_state(const lexicon *l, const char *folded)
 {
-    return word_list_has(&l->states, folded, strlen(folded));
+    for (size_t i = 0; i < l->states.n; i++)
+        if (strcmp(l->states.at[i], folded) == 0) return l->state_for[i];
+    return NULL;
 }
 
 const char *lexicon_talk_of(const lexicon *l, const char *label)

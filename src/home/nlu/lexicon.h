@@ -69,6 +69,7 @@
     X(wrong_unit, need_value)    \
     X(difference, need_value)    \
     X(not_so, cannot)            \
+    X(remark_word, remark)       \
     X(all_so, some_so)
 /* Forms of verbs for {is} and {it_is}: of one thing, and of several or of one with a plural name. A lexicon may lack
  * them. */
@@ -116,6 +117,7 @@ typedef struct kind_def {
     word_list only;    /* mean those named so and nothing else: without a tv no speaker is one */
     word_list careful; /* services that are careful for it, as an action can be for all its kinds */
     word_list states;  /* "is everything locked" asks those that can be so; none: any of the states */
+    word_list *so; /* [states.n] what a device of the kind may tell where it is so: heat, of one that is on */
     const char *example;
     const char *state_say; /* NULL: the usual reply */
 } kind_def;
@@ -163,7 +165,9 @@ typedef struct lexicon {
         LEXICON_VERBS(LEXICON_MEMBER)
 #undef LEXICON_MEMBER
     } reply;
-    word_list states; /* folded */
+    word_list states;       /* folded, of kinds too; */
+    const char **state_for; /* [states.n] and each as the first of those that mean the same: shut is closed */
+    word_list no_states;    /* what is told of a device whose state is not known */
     size_t n_numbers;
     struct lexicon_number {
         const char *word;
@@ -200,7 +204,12 @@ bool lexicon_number(const lexicon *l, const char *folded, double *ret);
 bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds);
 /* The unit of some value that a word says, NULL: none. */
 const value_unit *lexicon_unit(const lexicon *l, const char *folded);
-bool lexicon_is_state(const lexicon *l, const char *folded);
+/* The state that a word means, the first of those that mean it; NULL: none. */
+const char *lexicon_state(const lexicon *l, const char *folded);
+static inline bool lexicon_is_state(const lexicon *l, const char *folded)
+{
+    return lexicon_state(l, folded) != NULL;
+}
 /* What is said when no request was found: the reply of the talk whose labels hold `label`, NULL: none. */
 const char *lexicon_talk_of(const lexicon *l, const char *label);
 

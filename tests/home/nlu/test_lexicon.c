@@ -37,6 +37,8 @@ static void what_is_malformed_is_refused_with_file_and_line(void **state)
         {"states: [an, aus]", "states: {an: 1}", ":7: 'states' must be a list"},
         {"states: [an, aus]", "states: [[an]]", ":7: one word is expected"},
         {"states: [an, aus]", "states: [sehr hell]", ":7: one word is expected"},
+        {"states: [an, aus]", "states: [an|, aus]", ":7: one word is expected here, or several"},
+        {"states: [an, aus]", "states: [an, aus]\nno_states: [[weg]]", ":8: a text is expected"},
         /* words */
         {"fillers: [bitte], ", "", "words: 'fillers' is missing: words without meaning"},
         {"fillers: [bitte]", "fillers: [\"{wann}\"]", ":1: '{wann}' is no part of a pattern"},
@@ -72,6 +74,9 @@ static void what_is_malformed_is_refused_with_file_and_line(void **state)
         /* kinds */
         {"words: [licht, lampe]", "words: [licht], only: [zwei worte]", ":12: one word is expected"},
         {"words: [licht, lampe]", "words: [licht], states: [sehr hell]", ":12: one word is expected"},
+        {"words: [licht, lampe]", "words: [licht], states: {an: hell}", ":12: state 'an' must be a list"},
+        {"words: [licht, lampe]", "words: [licht], states: {an: [[hell]]}", ":12: a text is expected"},
+        {"words: [licht, lampe]", "words: [licht], states: {sehr an: []}", ":12: 'sehr an' must be one word"},
         {"domains: [light], ", "", ":12: 'domains' is missing"},
         {"domains: [light]", "domains: light", ":12: 'domains' must be a list"},
         {"domains: [light]", "domains: [\"\"]", ":12: a text is expected"},
