@@ -76,4 +76,8 @@ int yaml_bool(const yaml_doc *d, const yaml_node *n, const char *field, bool *re
  * empty is null, all other scalars are strings. Returns as buf_append. */
 int yaml_put_json(buf *out, const yaml_node *n);
 
+/* Append s[0..n) in double quotes, so that yaml_parse reads the same text: what breaks a line in YAML 1.1, what YAML
+ * refuses and what a reader cannot see (byte order marks, directions of text) is escaped. Returns as buf_append. */
+int yaml_put_text(buf *out, const char *s, size_t n);
+
 #endif

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "json/json.h"
 #include "yaml/yaml.h"
 
@@ -53,4 +54,31 @@ int yaml_put_json(buf *out, const yaml_node *n)
         yaml_put_json(out, n->items[i]);
     }
     return buf_putc(out, map ? '}' : ']');
+}
+
+/* YAML 1.1, section 4.1 (characters) and 4.2.4 (NEL, LS and PS break lines). */
+static bool needs_escape(uint32_t cp)
+{
+    bool line = cp == 0x2028 || cp == 0x2029;
+    bool direction =
+        cp == 0x200E || cp == 0x200F || (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
+    return (cp >= 0x7F && cp < 0xA0) || line || direction || cp == 0xFEFF || cp == 0xFFFE || cp == 0xFFFF;
+}
+
+int yaml_put_text(buf *out, const char *s, size_t n)
+{
+    buf json = {0};
+    json_put_string(&json, s, n);
+    for (size_t i = 0; i < json.len;) {
+        uint32_t cp;
+        size_t len = utf8_decode(json.data + i, json.len - i, &cp);
+        if (needs_escape(cp))
+            buf_printf(out, "\\u%04x", (unsigned)cp);
+        else
+            buf_append(out, json.data + i, len);
+        i += len;
+    }
+    out->failed |= json.failed;
+    buf_done(&json);
+    return out->failed ? SHOAL_ENOMEM : 0;
 }

@@ -228,6 +228,47 @@ static void a_part_becomes_json(void **state)
     yaml_doc_free(d);
 }
 
+/* Whatever a text holds, it is read as it was written, in a flow mapping, too. */
+static void texts_are_read_as_they_were_put(void **state)
+{
+    static const char *const texts[] = {"",
+                                        "a: b",
+                                        "q\"u'o",
+                                        "#x",
+                                        "- y",
+                                        "{input}, [x]",
+                                        "%TAG",
+                                        "!t &a *a",
+                                        "tail ",
+                                        " lead",
+                                        "back\\slash",
+                                        "l\n\r\tx",
+                                        "nel\xC2\x85\xC2\x85nel",
+                                        "c1\xC2\x80x",
+                                        "a \xE2\x80\xA8 b\xE2\x80\xA9---\xE2\x80\xA9z",
+                                        "\xEF\xBB\xBF"
+                                        "bom",
+                                        "\xE2\x80\xAE"
+                                        "bidi\xE2\x81\xA6",
+                                        "\xEF\xBF\xBE\xEF\xBF\xBF",
+                                        "\xF0\x9F\x98\x80",
+                                        "\x7F\x1B[2J"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        buf out = {0};
+        yaml_doc *d = NULL;
+        shoal_err err;
+        buf_puts(&out, "- {a: ");
+        assert_int_equal(yaml_put_text(&out, texts[i], strlen(texts[i])), 0);
+        buf_puts(&out, ", b: c}\n");
+        if (yaml_parse(&d, out.data, out.len, "t", &err) != 0) fail_msg("text %zu: %s", i, err.message);
+        assert_string_equal(yaml_get(yaml_root(d)->items[0], "a")->text, texts[i]);
+        assert_string_equal(yaml_get(yaml_root(d)->items[0], "b")->text, "c");
+        assert_null(strstr(out.data, "\xE2\x80\xAE")); /* a reader sees it */
+        buf_done(&out);
+        yaml_doc_free(d);
+    }
+}
+
 static void excerpts_fit_a_sentence(void **state)
 {
     assert_string_equal(yaml_excerpt_of("short").text, "short");
@@ -249,6 +290,7 @@ int main(void)
         cmocka_unit_test(numbers_and_truths_are_never_guessed),
         cmocka_unit_test(strict_scalars_are_read),
         cmocka_unit_test(a_part_becomes_json),
+        cmocka_unit_test(texts_are_read_as_they_were_put),
         cmocka_unit_test(excerpts_fit_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
