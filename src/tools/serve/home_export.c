@@ -48,19 +48,51 @@ void home_export_done(home_export *x)
 
 /* ---- reading ---------------------------------------------------------------------------------------- */
 
-static const char *text_at(const json_t *o, const char *key)
+/* Without a NUL in it. */
+static const char *text_of(const json_t *v)
 {
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
+    const char *s = json_string_value(v);
+    return s && strlen(s) == json_string_length(v) ? s : "";
 }
 
-static const json_t *entry(const json_t *list, const char *key, const char *value)
+static const char *text_at(const json_t *o, const char *key)
+{
+    return text_of(json_object_get(o, key));
+}
+
+/* What is looked up for each device, by its id: a home may have 100,000 of them. */
+typedef struct home_index {
+    json_t *entities, *devices, *areas;
+} home_index;
+
+static int index_by(json_t **to, const json_t *list, const char *key, shoal_err *err)
 {
     size_t i;
     const json_t *o;
-    if (!*value) return NULL;
-    json_array_foreach(list, i, o) if (strcmp(text_at(o, key), value) == 0) return o;
-    return NULL;
+    if (!*to && !(*to = json_object())) return err_nomem(err);
+    json_array_foreach(list, i, o)
+    {
+        const char *id = text_at(o, key);
+        if (*id && !json_object_get(*to, id) && json_object_set(*to, id, (json_t *)o) != 0)
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+static int make_index(home_index *ret, const home_export *x, shoal_err *err)
+{
+    int rc = index_by(&ret->entities, x->entities, "entity_id", err);
+    if (rc == 0) rc = index_by(&ret->devices, x->devices, "id", err);
+    if (rc == 0) rc = index_by(&ret->areas, x->areas, "id", err);
+    if (rc == 0) rc = index_by(&ret->areas, x->areas, "area_id", err); /* as the API lists them */
+    return rc;
+}
+
+static void index_done(home_index *x)
+{
+    json_decref(x->entities);
+    json_decref(x->devices);
+    json_decref(x->areas);
 }
 
 /* "light.kitchen_ceiling" as "Kitchen Ceiling". */
@@ -74,13 +106,11 @@ static void name_of_id(const char *id, char ret[TEXT_MAX + 1])
     }
 }
 
-static const char *area_of(const home_export *x, const json_t *entity)
+static const char *area_of(const home_index *x, const json_t *entity)
 {
     const char *id = text_at(entity, "area_id");
-    if (!*id) id = text_at(entry(x->devices, "id", text_at(entity, "device_id")), "area_id");
-    const json_t *area = entry(x->areas, "id", id);
-    if (!area) area = entry(x->areas, "area_id", id); /* as the API lists them */
-    return text_at(area, "name");
+    if (!*id) id = text_at(json_object_get(x->devices, text_at(entity, "device_id")), "area_id");
+    return text_at(json_object_get(x->areas, id), "name");
 }
 
 static bool is_shown(const json_t *entity)
@@ -96,8 +126,7 @@ static bool put_aliases(json_t *device, const json_t *entity)
     bool ok = list != NULL;
     json_array_foreach(all, i, alias)
     {
-        const char *s = json_string_value(alias);
-        if (ok && s && pipeline_device_text_ok(s) && json_array_size(list) < PIPELINE_ALIASES_MAX)
+        if (ok && pipeline_device_text_ok(text_of(alias)) && json_array_size(list) < PIPELINE_ALIASES_MAX)
             ok = json_array_append(list, (json_t *)alias) == 0;
     }
     if (ok && json_array_size(list) > 0) ok = json_object_set(device, "aliases", list) == 0;
@@ -106,7 +135,7 @@ static bool put_aliases(json_t *device, const json_t *entity)
 }
 
 /* state may be NULL: only the registry knows it. */
-static json_t *make_device(const home_export *x, const char *id, const json_t *state, const json_t *entity)
+static json_t *make_device(const home_index *x, const char *id, const json_t *state, const json_t *entity)
 {
     char made[TEXT_MAX + 1];
     const char *names[] = {text_at(entity, "name"),
@@ -134,7 +163,7 @@ static bool is_of(const char *id, const char *domain)
 }
 
 /* Of one domain, in the order of the export. */
-static int add_domain(const home_export *x, const json_t *index, const char *domain, json_t *seen,
+static int add_domain(const home_export *x, const home_index *index, const char *domain, json_t *seen,
                       json_t *list, shoal_err *err)
 {
     const json_t *source = x->states ? x->states : x->entities, *o;
@@ -142,11 +171,11 @@ static int add_domain(const home_export *x, const json_t *index, const char *dom
     json_array_foreach(source, i, o)
     {
         const char *id = text_at(o, "entity_id");
-        const json_t *entity = json_object_get(index, id);
+        const json_t *entity = json_object_get(index->entities, id);
         if (!is_of(id, domain) || !pipeline_device_text_ok(id) || json_object_get(seen, id) ||
             !is_shown(entity))
             continue;
-        json_t *device = make_device(x, id, x->states ? o : NULL, entity);
+        json_t *device = make_device(index, id, x->states ? o : NULL, entity);
         if (!device || json_object_set_new(seen, id, json_true()) != 0 ||
             json_array_append(list, device) != 0) {
             json_decref(device);
@@ -160,17 +189,12 @@ static int add_domain(const home_export *x, const json_t *index, const char *dom
 int home_export_devices(const home_export *x, const char *const *domains, size_t n_domains, json_t **ret,
                         shoal_err *err)
 {
-    json_t *list = json_array(), *seen = json_object(), *index = json_object(), *o;
-    size_t i;
-    int rc = list && seen && index ? 0 : err_nomem(err);
-    json_array_foreach(x->entities, i, o)
-    {
-        const char *id = text_at(o, "entity_id");
-        if (rc == 0 && *id && json_object_set(index, id, o) != 0) rc = err_nomem(err);
-    }
-    for (i = 0; rc == 0 && i < n_domains; i++) rc = add_domain(x, index, domains[i], seen, list, err);
+    json_t *list = json_array(), *seen = json_object();
+    home_index index = {0};
+    int rc = list && seen ? make_index(&index, x, err) : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < n_domains; i++) rc = add_domain(x, &index, domains[i], seen, list, err);
     json_decref(seen);
-    json_decref(index);
+    index_done(&index);
     if (rc == 0)
         *ret = list;
     else

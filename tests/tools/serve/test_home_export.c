@@ -90,12 +90,23 @@ static void what_is_odd_is_left_out(void **state)
     check(d, 5, "[{'id':'lock.y','name':'Y'}]");
 }
 
+static void a_nul_ends_no_name(void **state)
+{
+    const char *const d[] = {
+        "[{'entity_id':'light.a','state':'on\\u0000','attributes':{'friendly_name':'A\\u0000B'}},"
+        "{'entity_id':'light.b\\u0000'}]",
+        "{'key':'core.entity_registry','data':{'entities':[{'entity_id':'light.a','area_id':7,"
+        "'aliases':['a\\u0000b',7,'lamp']}]}}"};
+    check(d, 2, "[{'id':'light.a','name':'A','aliases':['lamp']}]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_are_devices_in_the_order_of_domains),
         cmocka_unit_test(registries_tell_names_areas_and_what_is_hidden),
         cmocka_unit_test(what_is_odd_is_left_out),
+        cmocka_unit_test(a_nul_ends_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
