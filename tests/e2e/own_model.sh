@@ -158,6 +158,28 @@ expect_init 1 'No such file' none
 expect_init 0 'some/shoal.yaml: 1 model$' some
 expect_init 2 'is there already; --force replaces it' some
 expect_init 0 'next: .*shoal serve -c some/shoal.yaml' some --force
+# Names that would write YAML of their own, files that are none, and more models than one command takes.
+mkdir "$here/odd"
+for name in "a: b" '#c' "q\"u'o" $'nel\xc2\x85x' $'ls\xe2\x80\xa8x' 日本 $'tab\tx'; do ln -s "$models/home-intent.gguf" "$here/odd/$name.gguf"; done
+echo no >"$here/odd/"$'bad\nlisten: 0.0.0.0:9\n#.gguf'
+echo no >"$here/odd/"$'bad\xe2\x80\xa9x: 1.gguf'
+ln -s nowhere "$here/odd/gone.gguf"
+ln -s loop.gguf "$here/odd/loop.gguf"
+ln -s "$models/home-intent.gguf" "$here/odd/"$'\xff.gguf'
+expect_init 0 'odd/shoal.yaml: 7 models \(5 left out; the file says why\)$' odd
+grep -qF 'bad\nlisten: 0.0.0.0:9\n#.gguf is left out' odd/shoal.yaml || fail "a name with line breaks: $(cat odd/shoal.yaml)"
+grep -q 'gone.gguf is left out: No such file' odd/shoal.yaml || fail "a link to nothing: $(cat odd/shoal.yaml)"
+"$SHOAL_BIN" config show odd/shoal.yaml --json >"$work/out" 2>&1 || fail "config show: $(cat "$work/out")"
+python3 - "$here/odd" "$work/out" <<'P' || fail "the paths: $(cat "$work/out")"
+import json, os, sys
+want = {os.fsdecode(n) for n in os.listdir(os.fsencode(sys.argv[1])) if os.path.exists(os.path.join(os.fsencode(sys.argv[1]), n))}
+got = {os.path.basename(m["path"]) for m in json.load(open(sys.argv[2]))["models"]}
+assert len(got) == 7 and got < want, (got, want)
+P
+mkdir "$here/many"
+for i in $(seq 66); do ln -s "$models/home-intent.gguf" "$here/many/$i.gguf"; done
+expect_init 0 'many/shoal.yaml: 64 models \(2 left out; the file says why\)$' many
+grep -q '2 more are left out' many/shoal.yaml || fail "what is too much: $(tail -3 many/shoal.yaml)"
 cat >"$here/some/states.json" <<'J'
 [{"entity_id":"light.attic","state":"off","attributes":{"friendly_name":"Attic \"Big\" Light"}},
  {"entity_id":"lock.shed","state":"locked","attributes":{}},

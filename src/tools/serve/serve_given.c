@@ -118,7 +118,8 @@ static int add_model(json_t *models, const serve_given *g, const char *model, sh
     char name[NAME_BYTES_MAX + 1], *path = NULL;
     int rc = serve_given_find(&path, name, model, err);
     if (rc == 0 && g->name) snprintf(name, sizeof name, "%.*s", NAME_BYTES_MAX, g->name);
-    if (rc == 0 && !*name) rc = manager_name_by(name, path, err);
+    /* A name of other letters, as "日本.gguf", says none that a model may have. */
+    if (rc == 0 && !*name && manager_name_by(name, path, err) != 0) snprintf(name, sizeof name, "model");
     if (rc == 0) {
         make_distinct(models, name);
         config_load_request w = {.as = g->as, .keep_alive_s = LOAD_REQUEST_STAYS};

@@ -10,11 +10,11 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "command/cli_model.h"
 #include "config/config.h"
 #include "json/json.h"
-#include "json/json_put.h"
 #include "kinds/model_kind.h"
 #include "manager/manager_find.h"
 #include "os/installed.h"
@@ -37,7 +37,9 @@ typedef struct found {
     serve_given models; /* whole paths, malloc'd */
     home_export home;
     json_t *devices; /* NULL: no export */
-    size_t n_exports, n_more;
+    size_t n_exports, n_more, n_models_more;
+    buf left_out; /* comments about models that cannot be served */
+    size_t n_left_out;
     bool has_bundled; /* a model of BUNDLED_NAME lies there */
 } found;
 
@@ -69,17 +71,49 @@ static int look_at_json(found *f, const char *path, shoal_err *err)
     return rc == SHOAL_ENOMEM ? rc : 0;
 }
 
+/* Words of others as a part of a comment: one line, whatever they hold. */
+static void put_words(buf *out, const char *s)
+{
+    buf quoted = {0};
+    if (yaml_put_text(&quoted, s, strlen(s)) == 0) buf_append(out, quoted.data + 1, quoted.len - 2);
+    out->failed |= quoted.failed;
+    buf_done(&quoted);
+}
+
+static void leave_out(buf *out, const char *name, const char *why)
+{
+    buf_puts(out, "  # ");
+    put_words(out, name);
+    buf_puts(out, " is left out: ");
+    put_words(out, why);
+    buf_puts(out, "\n");
+}
+
+static bool can_be_named(found *f, const char *path, const char *name)
+{
+    if (!utf8_valid(name, strlen(name), NULL))
+        leave_out(&f->left_out, name, "its name is not UTF-8");
+    else if (access(path, R_OK) != 0)
+        leave_out(&f->left_out, name, strerror(errno));
+    else
+        return true;
+    f->n_left_out++;
+    return false;
+}
+
 static int look_at(found *f, const char *name, shoal_err *err)
 {
     char *path = NULL;
     int rc = asprintf(&path, "%s/%s", f->folder, name) < 0 ? err_nomem(err) : 0;
     cli_list *m = &f->models.models;
     if (rc != 0) return rc;
-    if (is_model(path) && m->n < sizeof m->v / sizeof *m->v) {
+    const bool models = is_model(path), fits = m->n < sizeof m->v / sizeof *m->v;
+    if (models && fits && can_be_named(f, path, name)) {
         m->v[m->n++] = path;
         return 0;
     }
-    if (may_be_export(name) && !file_is_dir(path)) rc = look_at_json(f, path, err);
+    f->n_models_more += models && !fits;
+    if (!models && may_be_export(name) && !file_is_dir(path)) rc = look_at_json(f, path, err);
     free(path);
     return rc;
 }
@@ -174,11 +208,12 @@ static size_t put_models(buf *out, found *f, const described *d)
         const char *why = json_string_value(json_object_get(o, "error")),
                    *file = name_in(f, f->models.models.v[i]);
         if (!task) {
-            buf_printf(out, "  # %s is left out: %s\n", file, why ? why : "it cannot be read");
+            leave_out(out, file, why ? why : "it cannot be read");
+            f->n_left_out++;
             continue;
         }
         buf_printf(out, "  # to %s\n  - name: %s\n    path: ", task, d->config->models[i].name);
-        json_put_string(out, file, strlen(file));
+        yaml_put_text(out, file, strlen(file));
         buf_puts(out, "\n");
         f->has_bundled |= strcmp(d->config->models[i].name, BUNDLED_NAME) == 0;
         n++;
@@ -226,6 +261,23 @@ static const char STAGES[] =
     "        against: request\n"
     "        when: [{stage: request, label: [choose, propose]}]\n";
 
+static void put_text(buf *out, const json_t *text)
+{
+    yaml_put_text(out, json_string_value(text), json_string_length(text));
+}
+
+static void put_texts(buf *out, const json_t *list)
+{
+    size_t i;
+    const json_t *text;
+    json_array_foreach(list, i, text)
+    {
+        buf_puts(out, i ? ", " : "[");
+        put_text(out, text);
+    }
+    buf_puts(out, "]");
+}
+
 static void put_device(buf *out, const json_t *device)
 {
     static const char *const keys[] = {"id", "name", "state", "area", "aliases"};
@@ -234,7 +286,10 @@ static void put_device(buf *out, const json_t *device)
         const json_t *v = json_object_get(device, keys[i]);
         if (!v) continue;
         buf_printf(out, "%s%s: ", comma, keys[i]);
-        json_put(out, v);
+        if (json_is_array(v))
+            put_texts(out, v);
+        else
+            put_text(out, v);
         comma = ", ";
     }
     buf_puts(out, "}\n");
@@ -264,12 +319,15 @@ static int put_file(buf *out, found *f, size_t *ret_models, shoal_err *err)
     int rc = describe(f, &d, err);
     buf_puts(out, HEAD);
     if (rc == 0) *ret_models = put_models(out, f, &d);
+    buf_append(out, f->left_out.data, f->left_out.len);
+    if (f->n_models_more)
+        buf_printf(out, "  # %zu more are left out: name those that are to be served\n", f->n_models_more);
     if (json_array_size(f->devices) > 0) {
         if (!f->has_bundled) buf_puts(out, BUNDLED);
         put_home(out, f);
     }
     described_done(&d);
-    return rc == 0 && out->failed ? err_nomem(err) : rc;
+    return rc == 0 && (out->failed || f->left_out.failed) ? err_nomem(err) : rc;
 }
 
 /* Under another name until it is known to be right. */
@@ -305,16 +363,18 @@ static void say_done(const found *f, const char *path, size_t n_models, bool jso
 {
     char program[4096];
     serve_program(program, sizeof program);
-    size_t n = json_array_size(f->devices);
+    size_t n = json_array_size(f->devices), n_without = f->n_left_out + f->n_models_more;
     bool here = strcmp(f->folder, ".") == 0;
     if (json) {
-        json_t *o = json_pack("{s:s, s:I, s:I, s:I}", "file", path, "models", (json_int_t)n_models, "devices",
-                              (json_int_t)n, "left_out", (json_int_t)f->n_more);
+        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I}", "file", path, "models", (json_int_t)n_models,
+                              "devices", (json_int_t)n, "left_out", (json_int_t)f->n_more, "models_left_out",
+                              (json_int_t)n_without);
         cli_print_json(o, JSON_COMPACT);
         json_decref(o);
         return;
     }
     cli_printf("%s: %zu model%s", path, n_models, n_models == 1 ? "" : "s");
+    if (n_without) cli_printf(" (%zu left out; the file says why)", n_without);
     if (n) cli_printf(", %zu device%s%s", n, n == 1 ? "" : "s", f->n_more ? " (more are left out)" : "");
     cli_printf("\nnext: %s serve%s%s\n", program, here ? "" : " -c ", here ? "" : path);
 }
@@ -358,6 +418,7 @@ static int cmd_init_run(int argc, char **argv)
     rc = init(&f, force, json, &err);
     for (size_t i = 0; i < f.models.models.n; i++) free((void *)f.models.models.v[i]);
     home_export_done(&f.home);
+    buf_done(&f.left_out);
     json_decref(f.devices);
     return rc == 0 ? cli_flush(CLI_OK) : cli_fail(&cmd_init, &err);
 }
