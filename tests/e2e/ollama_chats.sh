@@ -154,3 +154,29 @@ stop_shoal
 printf '{"b"' >"$work/state/variants.json"
 start_shoal "$work/c.yaml"
 grep -q 'event=variants_not_read' "$log" || fail "a broken file is not told"
+copy() { curl -s "$url/api/copy" -d "{\"source\": \"plain\", \"destination\": \"$1\"}"; }
+[ "$(copy fresh)" = "{}" ] || fail "a copy beside a broken file"
+[ "$(cat "$work/state/variants.json.broken")" = '{"b"' ] || fail "a broken file is written over"
+# Another server that shares the folder has written since.
+python3 - "$work/state/variants.json" <<'END'
+import json, sys
+all = json.load(open(sys.argv[1]))
+all["theirs"] = {"from": "plain"}
+json.dump(all, open(sys.argv[1], "w"))
+END
+[ "$(copy later)" = "{}" ] || fail "a copy after another server's"
+curl -s "$url/api/tags" | grep -q '"name":"theirs"' || fail "another server's model is lost"
+# More than a start reads again is not taken.
+cat >"$work/fill.py" <<'END'
+import json, sys, urllib.request
+def create(n):
+    body = {"model": f"big{n}", "from": "plain", "system": "x" * 900000, "stream": False}
+    try: return urllib.request.urlopen(sys.argv[1] + "/api/create", json.dumps(body).encode()).status
+    except urllib.error.HTTPError as e: return e.code, e.read().decode()
+said = [create(n) for n in range(5)]
+assert said[:4] == [200] * 4 and said[4][0] == 507 and "delete some" in said[4][1], said
+END
+python3 "$work/fill.py" "$url" || fail "more models made of others than are read again"
+stop_shoal
+start_shoal "$work/c.yaml"
+curl -s "$url/api/tags" | grep -q '"name":"big3"' || fail "models made of others are lost at the next start"

@@ -85,7 +85,7 @@ void manager_book_make_folder(const char *path)
 }
 
 /* The folder, locked: one server at a time reads, changes and writes the file in it. */
-static int lock_folder(int *ret_fd, const char *path, shoal_err *err)
+int manager_book_lock(int *ret_fd, const char *path, shoal_err *err)
 {
     char *folder = file_folder(path);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
@@ -106,7 +106,7 @@ static int lock_folder(int *ret_fd, const char *path, shoal_err *err)
 }
 
 /* What cannot be understood may still be mended by a person. */
-static int set_aside(const char *path, const shoal_err *why, shoal_err *err)
+int manager_book_set_aside(const char *path, const shoal_err *why, shoal_err *err)
 {
     char *aside = NULL;
     if (asprintf(&aside, "%s.broken", path) < 0) return err_nomem(err);
@@ -114,7 +114,7 @@ static int set_aside(const char *path, const shoal_err *why, shoal_err *err)
     if (rc == 0)
         LOG(LOG_WARN, "models", "set_aside", LOG_S("file", aside), LOG_S("reason", why->message),
             LOG_S("what_to_do",
-                  "load what is missing again, or stop the server, mend the file and rename it"));
+                  "load or make what is missing again, or stop the server, mend the file and rename it"));
     free(aside);
     return rc;
 }
@@ -173,11 +173,11 @@ int manager_book_write(const char *path, const json_t *ours, const json_t *befor
     shoal_err why;
     int folder;
     manager_book_make_folder(path);
-    int rc = lock_folder(&folder, path, err);
+    int rc = manager_book_lock(&folder, path, err);
     if (rc != 0) return rc;
     rc = manager_book_read_file(&root, path, &why);
     if (rc == SHOAL_EFORMAT || rc == SHOAL_ELIMIT)
-        rc = set_aside(path, &why, err);
+        rc = manager_book_set_aside(path, &why, err);
     else if (rc != 0)
         *err = why; /* it may be whole: it is not written over */
     if (rc == 0 && !(all = join_lists(ours, before, json_object_get(root, "models")))) rc = err_nomem(err);

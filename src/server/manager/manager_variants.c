@@ -3,10 +3,12 @@
  *
  *     {"mine": {"from": "home-chat-s", "parameters": {"temperature": 0}, "system": "Be brief.", "created": 1795994949}}
  *
- * One is written at a time, on the pool; what is in memory is what the file has. */
+ * One is written at a time, on the pool; what is in memory is what the file had then. Several servers may share it:
+ * each reads it again under the folder's lock before it changes an entry. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "logging/log.h"
@@ -48,26 +50,84 @@ bool manager_variants_open(manager *k)
     return k->variants != NULL;
 }
 
+/* What the file has, or nothing. A broken file is renamed: what it had may still be mended. */
+static int read_again(json_t **ret, const char *path, shoal_err *err)
+{
+    shoal_err why;
+    int rc = read_variants(ret, path, &why);
+    if (rc == SHOAL_EFORMAT || rc == SHOAL_ELIMIT)
+        rc = manager_book_set_aside(path, &why, err);
+    else if (rc == SHOAL_ENOTFOUND)
+        rc = 0;
+    else if (rc != 0)
+        *err = why; /* it may be whole: it is not written over */
+    if (rc == 0 && !*ret && !(*ret = json_object())) rc = err_nomem(err);
+    return rc;
+}
+
+/* change: {NAME: variant}, or {NAME: null} for one that goes. */
+static int apply_change(json_t *all, json_t *change, shoal_err *err)
+{
+    const char *name;
+    json_t *one;
+    json_object_foreach(change, name, one)
+    {
+        if (json_is_null(one))
+            json_object_del(all, name);
+        else if (json_object_set(all, name, one) != 0)
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+static int write_all(const char *path, const json_t *all, shoal_err *err)
+{
+    buf text = {0};
+    json_put(&text, all);
+    buf_putc(&text, '\n');
+    int rc =
+        text.len <= VARIANTS_MAX_BYTES
+            ? file_replace(path, &text, err)
+            : err_set(
+                  err, SHOAL_ELIMIT,
+                  "the models made of others would take %zu bytes of %d: delete some of them, or give them "
+                  "shorter system messages and messages",
+                  text.len, VARIANTS_MAX_BYTES);
+    buf_done(&text);
+    return rc;
+}
+
 /* On the pool. */
 static void write_variants(job *j)
 {
-    buf text = {0};
-    json_put(&text, j->list);
-    buf_putc(&text, '\n');
-    manager_book_make_folder(j->k->variants_path);
-    j->rc = file_replace(j->k->variants_path, &text, &j->err);
-    buf_done(&text);
+    const char *path = j->k->variants_path;
+    json_t *all = NULL;
+    int folder = -1;
+    manager_book_make_folder(path);
+    j->rc = manager_book_lock(&folder, path, &j->err);
+    if (j->rc == 0) j->rc = read_again(&all, path, &j->err);
+    if (j->rc == 0) j->rc = apply_change(all, j->list, &j->err);
+    if (j->rc == 0) j->rc = write_all(path, all, &j->err);
+    if (folder >= 0) close(folder);
+    if (j->rc == 0)
+        j->before = all;
+    else
+        json_decref(all);
 }
 
 static void wrote_variants(job *j)
 {
     manager *k = j->k;
+    if (j->rc == SHOAL_ELIMIT) {
+        job_fail(j, 507, "no_room", "%s", j->err.message);
+        return;
+    }
     if (j->rc != 0) {
         job_fail(j, 500, "not_kept", "it cannot be kept for the next start: %s", j->err.message);
         return;
     }
     json_decref(k->variants);
-    k->variants = json_incref(j->list);
+    k->variants = json_incref(j->before);
     job_done(j, MODEL_MANAGER_READY);
 }
 
@@ -94,10 +154,10 @@ job *manager_vary_job(manager *k, const char *name, const json_t *variant, api_e
     }
     if (!j) return NULL;
     snprintf(j->model, sizeof j->model, "%.64s", name);
-    j->list = json_copy(k->variants);
-    bool ok = j->list && (variant ? json_object_set(j->list, name, (json_t *)variant) == 0
-                                  : json_object_del(j->list, name) == 0);
-    if (ok) return j;
+    j->list = json_object(); /* the change; `before` will be all */
+    if (j->list &&
+        json_object_set_new(j->list, name, variant ? json_incref((json_t *)variant) : json_null()) == 0)
+        return j;
     job_free(j);
     api_error_nomem(e);
     return NULL;
