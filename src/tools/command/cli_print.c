@@ -156,15 +156,16 @@ int cli_print_folded(buf *out, size_t indent)
     return rc;
 }
 
+static int on_json(const char *bytes, size_t n, void *out)
+{
+    return buf_append(out, bytes, n);
+}
+
+/* Not json_dumps, which loses a member's name, and says nothing, where it has no memory for it: a buf remembers. */
 int cli_print_json(const json_t *v, size_t flags)
 {
     buf out = {0};
-    char *text = json_dumps(v, flags);
-    if (text)
-        buf_puts(&out, text);
-    else
-        out.failed = true;
-    free(text);
+    if (json_dump_callback(v, on_json, &out, flags) != 0) out.failed = true;
     int rc = cli_print(&out);
     buf_done(&out);
     return rc;
