@@ -56,25 +56,30 @@ static int add_name(device_words *dw, const lexicon *lex, const char *name, aren
     return rc;
 }
 
-/* Area and id together: where the name does not say it, they may ("light.kitchen 'Ceiling'"). The id was
+static int add_texts(word_list *to, const lexicon *lex, const char *text, arena *a)
+{
+    words w;
+    word_list more;
+    int rc = words_split(&w, a, text, strlen(text));
+    if (!rc) rc = devices_canonical(&more, lex, &w, a);
+    const char **all = rc ? NULL : arena_alloc(a, (to->n + more.n + 1) * sizeof *all);
+    if (!all) return SHOAL_ENOMEM;
+    if (to->n) memcpy(all, to->at, to->n * sizeof *all);
+    if (more.n) memcpy(all + to->n, more.at, more.n * sizeof *all);
+    *to = (word_list){to->n + more.n, all};
+    return 0;
+}
+
+/* Area, groups and id together: where the name does not say it, they may ("light.kitchen 'Ceiling'"). The id was
  * split before, as the last of the raw names. */
 static int add_place(device_words *dw, const lexicon *lex, const device *d, arena *a)
 {
-    words tail = dw->raw[dw->n_names], w = {0};
-    word_list id, area = {0};
+    words tail = dw->raw[dw->n_names];
     while (tail.n && !(tail.at->sign && strcmp(tail.at->s, ".") == 0)) tail.at++, tail.n--;
-    int rc = devices_canonical(&id, lex, &tail, a);
-    if (!rc && d->area) rc = words_split(&w, a, d->area, strlen(d->area));
-    if (!rc && d->area) rc = devices_canonical(&area, lex, &w, a);
-    if (rc) return rc;
-    dw->place = id;
-    if (!area.n) return 0;
-    dw->place.at = arena_alloc(a, (id.n + area.n) * sizeof *id.at);
-    if (!dw->place.at) return SHOAL_ENOMEM;
-    memcpy(dw->place.at, area.at, area.n * sizeof *area.at);
-    if (id.n) memcpy(dw->place.at + area.n, id.at, id.n * sizeof *id.at);
-    dw->place.n = id.n + area.n;
-    return 0;
+    int rc = devices_canonical(&dw->place, lex, &tail, a);
+    if (!rc && d->area) rc = add_texts(&dw->place, lex, d->area, a);
+    for (size_t i = 0; i < d->n_groups && !rc; i++) rc = add_texts(&dw->place, lex, d->groups[i], a);
+    return rc;
 }
 
 static int index_list(word_index *x, const lexicon *lex, const word_list *l, size_t device, bool place,

@@ -17,7 +17,7 @@ typedef struct device_words {
     size_t n_names;
     words *raw;       /* [n_names] the name, then the aliases, as they are written; raw[n_names] is the id */
     word_list *names; /* the same with synonyms replaced */
-    word_list place;  /* words of area and id */
+    word_list place;  /* words of area, groups and id */
 } device_words;
 
 typedef struct devices {

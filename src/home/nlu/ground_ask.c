@@ -2,6 +2,7 @@
 #include "nlu/grounder.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -17,6 +18,16 @@ static bool tells(const word_list *l, const char *state)
     return false;
 }
 
+/* "19.5" and "°C"; the unit of a state that is no number stays away. */
+static const char *with_unit(grounder *g, const char *state, const char *unit)
+{
+    char *end;
+    strtod(state, &end);
+    const char *s = end > state && !*end ? arena_printf(g->a, "%s %s", state, unit) : state;
+    if (!s) g->nomem = true;
+    return s ? s : "";
+}
+
 static const char *say_state(grounder *g, size_t i, const char *reply)
 {
     size_t kind = g->d.words[i].kind;
@@ -24,6 +35,7 @@ static const char *say_state(grounder *g, size_t i, const char *reply)
     const char *state = tells(&g->lex->no_states, state_of(g, i)) ? "" : state_of(g, i);
     device_set one = {{0}};
     device_set_add(&one, i);
+    if (*state && g->d.at[i].unit) state = with_unit(g, state, g->d.at[i].unit);
     reply_field f[] = {{"name", g->d.at[i].name}, {"state", state}, {"is", grounder_is(g, &one)}};
     return grounder_fill(g, !*state ? g->lex->reply.state_unknown : own ? own : reply, f, 3);
 }

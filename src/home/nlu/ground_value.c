@@ -12,20 +12,27 @@ static const value_unit *unit_of(const value_def *def, const char *measure)
     return NULL;
 }
 
-/* The one that stands behind a number in its state, else the value's own; NULL: the value has none. */
-static const value_unit *unit_of_device(grounder *g, const value_def *def, size_t device)
+/* Behind a number, or from the beginning on; NULL: none. */
+static const value_unit *unit_in(grounder *g, const value_def *def, const char *text, bool number)
 {
-    const char *state = g->d.at[device].state;
     words w = {0};
-    if (!def->n_units) return NULL;
-    if (state && words_split(&w, g->a, state, strlen(state))) g->nomem = true; /* and nothing counts */
-    bool number = false;
+    if (text && words_split(&w, g->a, text, strlen(text))) g->nomem = true; /* and nothing counts */
     for (size_t i = 0; i < w.n; i++) {
         const value_unit *u = number ? unit_of(def, w.at[i].s) : NULL;
         if (u) return u;
         number = w.at[i].number || (number && w.at[i].sign); /* "68 °F" */
     }
-    return &def->units[0];
+    return NULL;
+}
+
+/* The one that it is said to have, else that stands behind a number in its state, else the value's own; NULL: the
+ * value has none. */
+static const value_unit *unit_of_device(grounder *g, const value_def *def, size_t device)
+{
+    if (!def->n_units) return NULL;
+    const value_unit *u = unit_in(g, def, g->d.at[device].unit, true);
+    if (!u) u = unit_in(g, def, g->d.at[device].state, false);
+    return u ? u : &def->units[0];
 }
 
 static double to_own(const value_unit *u, double x)

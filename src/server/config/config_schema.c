@@ -349,6 +349,7 @@ static const config_field device_rows[] = {
     TEXT("id", config_device, id, 1, 128, "the device's id, such as light.kitchen", .required = true),
     TEXT("name", config_device, name, 1, 128, "what people call it, such as Kitchen Light", .required = true),
     TEXT("state", config_device, state, 0, 128, "how it is", .otherwise_text = ""),
+    TEXT("unit", config_device, unit, 1, 16, "the unit of its numbers, such as °F"),
     TEXT("area", config_device, area, 1, 128, "where it is"),
     TEXTS("aliases", config_device, aliases, n_aliases, 1, PIPELINE_ALIASES_MAX, 128, "other names of it"),
     TEXTS("groups", config_device, groups, n_groups, 1, PIPELINE_GROUPS_MAX, 128, "what it belongs to"),

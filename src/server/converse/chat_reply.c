@@ -36,7 +36,7 @@ static int take_call(replier *r, const json_t *call)
     if (json_is_string(arguments))
         buf_puts(&text, json_string_value(arguments));
     else if (arguments)
-        json_put(&text, arguments);
+        json_put_digits(&text, arguments, 15); /* 21.1, not 21.100000000000001 */
     else
         buf_puts(&text, "{}");
     device_call *c = &r->meant[r->n_meant++];

@@ -244,7 +244,7 @@ static const offered_function *function_of(mapping *m, const json_t *row)
 static int map_put(mapping *m, device_call *ret, const offered_function *f, const json_t *args)
 {
     buf text = {0};
-    json_put(&text, args);
+    json_put_digits(&text, args, 15);
     ret->name = f->name;
     ret->arguments = text.failed ? NULL : arena_strdup(m->a, buf_text(&text));
     buf_done(&text);

@@ -224,6 +224,7 @@ static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
     c->devices = arena_alloc(in->memory, sizeof *c->devices);
     if (!c->devices || function_table_devices(c->devices, c->by->table, &c->k, in->memory))
         return SHOAL_ENOMEM;
+    pipeline_lend_units(p, c->devices->at, c->devices->n);
     in->pipeline = p;
     in->devices = c->devices->n ? c->devices->at : p->devices;
     in->n_devices = c->devices->n ? c->devices->n : p->n_devices;

@@ -134,7 +134,7 @@ static void put_arguments(buf *out, const buf *text)
 {
     json_t *v = NULL;
     if (text->len && json_parse(&v, text->data, text->len, "arguments", NULL) == 0)
-        json_put(out, v);
+        json_put_digits(out, v, 15); /* 21.1, not 21.100000000000001 */
     else if (text->len)
         json_put_string(out, text->data, text->len);
     else

@@ -202,6 +202,7 @@ static void key_devices(cache_key *k, const process_input *in)
         cache_key_str(k, "device.id", in->devices[i].id);
         cache_key_str(k, "device.name", in->devices[i].name);
         cache_key_str(k, "device.state", in->devices[i].state);
+        cache_key_str(k, "device.unit", in->devices[i].unit ? in->devices[i].unit : "");
         cache_key_str(k, "device.area", in->devices[i].area ? in->devices[i].area : "");
         cache_key_str(k, "device.kind", in->devices[i].kind ? in->devices[i].kind : "");
         for (size_t j = 0; j < in->devices[i].n_aliases; j++)

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "pipeline/pipeline_template.h"
 
@@ -110,6 +111,19 @@ static bool has_words(const char *text, const char *name)
         if (starts && ends) return true;
     }
     return false;
+}
+
+static bool same_device(const config_device *a, const config_device *b)
+{
+    size_t n = strcspn(a->id, ".") + 1;
+    return strcmp(a->id, b->id) == 0 || (strncmp(a->id, b->id, n) == 0 && strcasecmp(a->name, b->name) == 0);
+}
+
+void pipeline_lend_units(const config_pipeline *p, config_device *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (unsigned k = 0; k < p->n_devices && !to[i].unit; k++)
+            if (p->devices[k].unit && same_device(&to[i], &p->devices[k])) to[i].unit = p->devices[k].unit;
 }
 
 static const config_device *find_mentioned(const char *folded, const config_device *devices, size_t n_devices)

@@ -290,6 +290,8 @@ bool pipeline_holds_back(const config_stage *s, const stage_fact *f);
  * request back. For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When why->failed,
  * memory was short and the verdict counts for nothing. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
+/* A device of a request that says no unit has that of the pipeline's of its id, else of its name and domain. */
+void pipeline_lend_units(const config_pipeline *p, config_device *to, size_t n);
 /* *ret: the device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
  * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:
  * none. Fails only with SHOAL_ENOMEM. */

@@ -604,6 +604,7 @@ static int check_devices(const config_pipeline *p, const char *where, shoal_err 
         const char *odd = !pipeline_device_text_ok(d->id)                   ? "id"
                           : !pipeline_device_text_ok(d->name)               ? "name"
                           : *d->state && !pipeline_device_text_ok(d->state) ? "state"
+                          : d->unit && !pipeline_device_text_ok(d->unit)    ? "unit"
                           : d->area && !pipeline_device_text_ok(d->area)    ? "area"
                                                                             : NULL;
         if (!odd && d->kind && !pipeline_device_text_ok(d->kind)) odd = "kind";

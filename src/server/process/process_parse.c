@@ -94,14 +94,17 @@ static bool read_names(const json_t *v, size_t max, const char *const **ret, siz
 /* The first field that is wrong or not known, NULL: none. */
 static const char *read_device(const json_t *v, config_device *d, arena *a)
 {
-    static const char *const fields[] = {"id", "name", "state", "area", "aliases", "groups", "kind"};
+    static const char *const fields[] = {"id", "name", "state", "unit", "area", "aliases", "groups", "kind"};
     const json_t *area = json_object_get(v, "area");
     const json_t *kind = json_object_get(v, "kind");
     bool has_area = area && !json_is_null(area) && !(json_is_string(area) && !*json_string_value(area));
     bool has_kind = kind && !json_is_null(kind);
+    const json_t *unit = json_object_get(v, "unit");
+    bool has_unit = unit && !json_is_null(unit);
     *d = (config_device){.id = device_field(v, "id", false, a),
                          .name = device_field(v, "name", false, a),
                          .state = device_field(v, "state", true, a),
+                         .unit = has_unit ? device_field(v, "unit", false, a) : NULL,
                          .area = has_area ? device_field(v, "area", false, a) : NULL,
                          .kind = has_kind ? device_field(v, "kind", false, a) : NULL};
     const char *key;
@@ -113,6 +116,7 @@ static const char *read_device(const json_t *v, config_device *d, arena *a)
         if (k == sizeof fields / sizeof *fields) return key;
     }
     if (!d->id || !d->name || !d->state) return !d->id ? "id" : !d->name ? "name" : "state";
+    if (has_unit && !d->unit) return "unit";
     if (has_area && !d->area) return "area";
     if (has_kind && !d->kind) return "kind";
     if (!read_names(json_object_get(v, "groups"), PIPELINE_GROUPS_MAX, &d->groups, &d->n_groups, a))
@@ -137,10 +141,12 @@ static int process_parse_read_devices(const json_t *list, process_input *in, api
         return api_error_bad(
             e, "context.devices",
             "'context.devices[%zu].%.64s' is wrong: a device has 'id' and 'name' of 1 to 128 bytes "
-            "without control characters, and perhaps 'state', 'area', 'kind' and lists of 'aliases' and "
+            "without control characters, and perhaps 'state', 'unit', 'area', 'kind' and lists of 'aliases' "
+            "and "
             "'groups'",
             i, odd);
     }
+    pipeline_lend_units(in->pipeline, d, n);
     in->devices = d;
     in->n_devices = n;
     return 0;
@@ -183,6 +189,7 @@ static int read_device_lines(const char *text, process_input *in, api_error *e)
                                  in->pipeline->name, n_devices);
         p += n;
     }
+    pipeline_lend_units(in->pipeline, d, n_devices);
     in->devices = d;
     in->n_devices = n_devices;
     return 0;

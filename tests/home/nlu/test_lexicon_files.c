@@ -38,16 +38,23 @@ static size_t read_home(const yaml_node *list, device out[HOME_MAX], arena *a)
 {
     assert_true(list && list->n <= HOME_MAX);
     for (size_t i = 0; i < list->n; i++) {
-        const yaml_node *n = list->items[i], *aliases = yaml_get(n, "aliases");
+        const yaml_node *n = list->items[i], *aliases = yaml_get(n, "aliases"),
+                        *groups = yaml_get(n, "groups");
         const char **other = arena_alloc(a, 16 * sizeof *other);
+        const char **group = arena_alloc(a, 16 * sizeof *group);
         out[i] = (device){.id = text_at(n, "id"),
                           .name = text_at(n, "name"),
                           .state = text_at(n, "state"),
+                          .unit = text_at(n, "unit"),
+                          .groups = group,
+                          .n_groups = groups ? groups->n : 0,
                           .area = text_at(n, "area"),
                           .aliases = other,
                           .n_aliases = aliases ? aliases->n : 0};
+        assert_true(out[i].n_groups <= 16);
         assert_true(out[i].id && out[i].name && out[i].n_aliases <= 16);
         for (size_t k = 0; k < out[i].n_aliases; k++) other[k] = aliases->items[k]->text;
+        for (size_t k = 0; k < out[i].n_groups; k++) group[k] = groups->items[k]->text;
     }
     return list->n;
 }

@@ -153,6 +153,9 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
         SAID(SYSTEM "," USER("x"), BOOK, ON, NO_FIT "light.turn_on of Kitchen Light. Nothing was done."),
         SAID(SYSTEM "," USER("x"), TOOL("light_turn_on", "\"target\":" STRING), TWO,
              NO_FIT "lock.lock of Front Door. Nothing was done."), /* the other it does */
+        SAID(SYSTEM "," USER("x"), TOOL("light_turn_on", "\"target\":" STRING ",\"heat\":{}"),
+             ACT("light.turn_on", "{\"target\":\"light.kitchen_light\",\"heat\":21.1}"),
+             "light_turn_on {\"target\":\"light.kitchen_light\",\"heat\":21.1};"),
         SAID(SYSTEM "," USER("x"), LIGHT_SET, TWO,
              NO_FIT "light.turn_on of Kitchen Light, lock.lock of Front Door. Nothing was done."),
         SAID(SYSTEM "," USER("x"), NULL, ON,

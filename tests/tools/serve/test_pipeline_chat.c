@@ -51,15 +51,32 @@ static void bench_on_end(const call_events *ev, const call_result *r)
     snprintf(t->model, sizeof t->model, "%s", r->model);
 }
 
-static void bench_open(bench *t, const char *yaml)
+static void bench_begin(bench *t)
+{
+    shoal_err err = {0};
+    pipeline_options o = {.config = t->config};
+    if (pipeline_calls_new(&t->c, fake_time(), fake_calls_init(&t->b), &o, &err)) fail_msg("%s", err.message);
+}
+
+static void bench_load(bench *t, const char *path)
 {
     shoal_err err = {0};
     *t = (bench){0};
-    int rc = yaml ? config_parse(&t->config, &HOME_STAGES, yaml, strlen(yaml), "c.yaml", &err)
-                  : config_load(&t->config, &HOME_STAGES, SHOAL_SOURCE_DIR "/shoal.yaml", &err);
-    if (rc) fail_msg("%s", err.message);
-    pipeline_options o = {.config = t->config};
-    if (pipeline_calls_new(&t->c, fake_time(), fake_calls_init(&t->b), &o, &err)) fail_msg("%s", err.message);
+    if (config_load(&t->config, &HOME_STAGES, path, &err)) fail_msg("%s", err.message);
+    bench_begin(t);
+}
+
+static void bench_open(bench *t, const char *yaml)
+{
+    shoal_err err = {0};
+    if (!yaml) {
+        bench_load(t, SHOAL_SOURCE_DIR "/shoal.yaml");
+        return;
+    }
+    *t = (bench){0};
+    if (config_parse(&t->config, &HOME_STAGES, yaml, strlen(yaml), "c.yaml", &err))
+        fail_msg("%s", err.message);
+    bench_begin(t);
 }
 
 static void bench_close(bench *t)
@@ -142,6 +159,27 @@ static void a_pipeline_answers_as_a_model(void **state)
     assert_int_equal(look.status, 0);
     call_order_unref(o);
     bench_close(&t);
+}
+
+/* A chat's list says no units: those of the pipeline's devices of the same id or name count. */
+static void devices_of_a_chat_keep_their_units(void **state)
+{
+    static const char *const lists[] = {"climate.hall 'Hall Heat' = heat",
+                                        "- names: Heat Pump\\n  domain: climate\\n  state: heat"};
+    for (size_t i = 0; i < 2; i++) {
+        bench t;
+        char messages[512];
+        bench_load(&t, SHOAL_SOURCE_DIR "/tests/data/chat/units.yaml");
+        snprintf(
+            messages, sizeof messages,
+            "[{\"role\":\"system\",\"content\":\"%s\"},{\"role\":\"user\",\"content\":\"set the heat %s to "
+            "70\"}]",
+            lists[i], i ? "pump" : "hall");
+        start(&t, "home", request_of(messages, NULL));
+        let_run(&t);
+        if (!strstr(buf_text(&t.told), "climate.set_temperature of")) fail_msg("%s", buf_text(&t.told));
+        bench_close(&t);
+    }
 }
 
 /* Another name goes to the calls underneath. */
@@ -253,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_answers_as_a_model),
+        cmocka_unit_test(devices_of_a_chat_keep_their_units),
         cmocka_unit_test(a_model_is_asked_as_before),
         cmocka_unit_test(a_pipeline_rests_and_is_left),
         cmocka_unit_test(what_a_pipeline_cannot_do_is_refused),
