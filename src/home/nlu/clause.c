@@ -61,6 +61,7 @@ typedef struct rest_reader {
     unit_set used;
     const devices *d;
     entity_mention *into; /* what, or except */
+    bool beside;          /* "by", "near" stood before */
 } rest_reader;
 
 static bool free_at(const rest_reader *x, size_t i)
@@ -78,6 +79,8 @@ static void name_word(rest_reader *x, const char *s)
     entity_mention *m = x->into;
     const unit *u = &x->u->at[x->at];
     if (m->n == 0) m->begin = u->begin;
+    m->beside = m->beside || x->beside;
+    x->beside = false;
     m->end = u->end;
     if (m->n < sizeof m->at / sizeof *m->at) m->at[m->n++] = s;
     bool plural;
@@ -183,12 +186,24 @@ static void read_sign(rest_reader *x, const unit *u)
     x->at++;
 }
 
-/* "on the desk" places something; the "on" of "light on off" does not. */
+/* Nothing but articles stands between unit i and the end. */
+static bool ends_at(const rest_reader *x, size_t i)
+{
+    const unit *at = x->u->at;
+    while (i < x->to && at[i].kind == UNIT_WORD && phrase_list_has_word(&x->d->lex->determiners, at[i].s))
+        i++;
+    return i == x->to;
+}
+
+/* "on the desk" places something; the "on" of "light on off" does not, nor does the "of" of "and the fan of". */
 static bool leads_nowhere(const rest_reader *x)
 {
-    if (!x->u->at[x->at].state) return false;
+    const lexicon *l = x->d->lex;
+    const unit *at = &x->u->at[x->at];
+    if (l->adverbs.n && ends_at(x, x->at + 1) && !phrase_list_has_word(&l->adverbs, at->s)) return true;
+    if (!at->state) return false;
     if (!free_at(x, x->at + 1)) return true;
-    const unit *next = &x->u->at[x->at + 1];
+    const unit *next = at + 1;
     return next->kind == UNIT_WORD && next->state;
 }
 
@@ -240,6 +255,7 @@ void clause_rest_read(clause_rest *ret, const units *u, size_t from, size_t to, 
     rest_reader x = {.r = ret, .u = u, .at = from, .to = to, .used = used, .d = d, .into = &ret->what};
     while (x.at < to) {
         const unit *at = &u->at[x.at];
+        if (x.into->n && is_phrase_at(&d->lex->beside, u, x.at, to, 0, &(size_t){0})) x.beside = true;
         if (used >> x.at & 1) {
             x.at++;
         } else if (at->kind == UNIT_DEVICE) {

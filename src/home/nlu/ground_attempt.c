@@ -72,30 +72,15 @@ static outcome unnamed_target(grounder *g, attempt *t, const clause_rest *r)
     return n == 1 ? DO_IT : n ? ASK_WHICH : NOT_HERE;
 }
 
-/* Is nothing else said than one name of the device, all of it? */
+/* Is nothing else said than one name of the device, or its id? */
 static bool is_that_name(const grounder *g, size_t device, const entity_mention *m)
 {
     const device_words *w = &g->d.words[device];
-    for (size_t k = 0; k <= w->n_names; k++)
-        if (w->names[k].n == m->n) return true;
-    return false;
-}
-
-static bool same_name(const word_list *a, const word_list *b)
-{
-    if (a->n != b->n) return false;
-    for (size_t i = 0; i < a->n; i++)
-        if (strcmp(a->at[i], b->at[i]) != 0) return false;
-    return true;
-}
-
-/* Does `other` have the name of `m->n` words that was said of the device? */
-static bool has_its_name(const grounder *g, size_t other, size_t device, const entity_mention *m)
-{
-    const device_words *w = &g->d.words[device], *o = &g->d.words[other];
-    for (size_t k = 0; k <= w->n_names; k++)
-        for (size_t j = 0; w->names[k].n == m->n && j <= o->n_names; j++)
-            if (same_name(&w->names[k], &o->names[j])) return true;
+    for (size_t k = 0; k <= w->n_names; k++) {
+        size_t i = 0;
+        while (w->names[k].n == m->n && i < m->n && strcmp(w->names[k].at[i], m->at[i]) == 0) i++;
+        if (i == m->n) return true;
+    }
     return false;
 }
 
@@ -104,7 +89,7 @@ static void take_name(const grounder *g, attempt *t, size_t device, const entity
 {
     t->targets = (device_set){{0}};
     for (size_t i = 0; i < g->d.n; i++)
-        if (i == device || (attempt_serves(g, t->action, i) && has_its_name(g, i, device, m)))
+        if (i == device || (attempt_serves(g, t->action, i) && is_that_name(g, i, m)))
             device_set_add(&t->targets, i);
 }
 
@@ -128,7 +113,7 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
     }
     size_t n = device_set_count(&t->targets);
     grounder_name_all(g, &t->targets);
-    if (n == 0) return NOT_HERE;
+    if (n == 0 || (m->beside && (r->n_whole || attempt_is_careful(g, t)))) return NOT_HERE;
     if (!group && n > 1) return ASK_WHICH;
     if (m->both && n != 2) return ASK_WHICH;
     return m->count && m->count != n ? ASK_WHICH : DO_IT;

@@ -38,7 +38,9 @@
     X(known, false, "words that no typing error is looked for in")             \
     X(agree, false, "yes: an answer that is made of these alone agrees")       \
     X(decline, false, "no: one that is made of these alone declines")          \
-    X(differences, false, "by {value}: how much more or less, not how much")
+    X(differences, false, "by {value}: how much more or less, not how much")   \
+    X(adverbs, false, "prepositions that nothing need follow: outside")        \
+    X(beside, false, "near, by: what follows is another device")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */
