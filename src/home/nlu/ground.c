@@ -222,6 +222,11 @@ static const char *with_problems(grounder *g, const char *said)
     buf b = {0};
     if (said) buf_puts(&b, said);
     for (size_t i = 0; i < g->n_problems; i++) ask_say_more(g, &b, g->problems[i].text);
+    if (device_set_count(&g->left_out)) {
+        reply_field f[] = {{"names", grounder_names(g, &g->left_out, false)},
+                           {"it_is", grounder_it_is(g, &g->left_out)}};
+        ask_say_more(g, &b, grounder_fill(g, g->lex->reply.left_out, f, 2));
+    }
     const char *s = ask_keep(g, &b);
     if (!s) g->nomem = true;
     return s ? s : "";

@@ -237,6 +237,7 @@ static void take_back(grounder *g)
 {
     g->n_tasks = g->task_mark;
     g->n_problems = g->problem_mark;
+    g->left_out = (device_set){{0}};
 }
 
 static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)

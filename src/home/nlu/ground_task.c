@@ -16,10 +16,6 @@ static void add_way(task *t, const attempt *way)
     if (t->n_ways && (!way->action->service || !t->ways[0].action->service)) return;
     for (size_t i = 0; i < t->n_ways; i++)
         if (task_same_call(&t->ways[i], way)) return;
-    if (way->rest->what.everything && t->n_ways) { /* "everything off": what fits most of it */
-        if (device_set_count(&way->targets) > device_set_count(&t->ways[0].targets)) t->ways[0] = *way;
-        return;
-    }
     if (t->n_ways < sizeof t->ways / sizeof *t->ways) t->ways[t->n_ways++] = *way;
 }
 
@@ -71,6 +67,23 @@ void task_inherit_kind(const grounder *g, entity_mention *m, const entity_mentio
     m->all = m->all || from->all;
 }
 
+/* Is each word of the action's verb one that the cue uses? */
+static bool says_verb(const clause_cue *cue, const units *u)
+{
+    const char *v = cue->action->verb;
+    while (v && *v) {
+        size_t len = strcspn(v, " ");
+        bool said = false;
+        for (size_t i = 0; i < u->n && !said; i++)
+            said = cue->used >> i & 1 && u->at[i].kind == UNIT_WORD && strlen(u->at[i].s) == len &&
+                   memcmp(u->at[i].s, v, len) == 0;
+        if (!said) return false;
+        v += len;
+        v += strspn(v, " ");
+    }
+    return v != NULL;
+}
+
 /* What the clause's best cue that can be carried out means; *failed: why none can be. kind_from: the words for
  * a kind are borrowed from there, or NULL. */
 static task ways_of(grounder *g, const clause *c, const units *u, const clause_rest *more,
@@ -98,6 +111,7 @@ static task ways_of(grounder *g, const clause *c, const units *u, const clause_r
                     (failed->how == OUT_OF_RANGE || failed->how == WRONG_UNIT); /* that explains more */
         if (way.how == DO_IT && !cue->action->service && told) continue;
         if (way.how == DO_IT) {
+            way.verb_said = says_verb(cue, u);
             first = first ? first : cue;
             add_way(&t, &way);
         } else if (!failed->action || way.how < failed->how) {
@@ -123,6 +137,40 @@ static bool ask_device(grounder *g, const task *t)
     return true;
 }
 
+static void add_one(grounder *g, const units *u, const attempt *way, const device_set *taken)
+{
+    task one = {.u = u, .n_ways = 1, .ways = {*way}};
+    device_set_drop_all(&one.ways[0].targets, taken);
+    if (device_set_count(&one.ways[0].targets)) task_add(g, &one);
+}
+
+static void join_sets(device_set *to, const device_set *from)
+{
+    for (size_t k = 0; k < DEVICES_MAX / 64; k++) to->bits[k] |= from->bits[k];
+}
+
+/* "stop everything" stops what can be stopped and does to the rest what fits most of it; what neither reaches is
+ * told. */
+static void carry_out_everything(grounder *g, const task *t)
+{
+    device_set taken = {{0}}, all = {{0}};
+    const attempt *most = &t->ways[0];
+    for (size_t i = 0; i < t->n_ways; i++) {
+        join_sets(&all, &t->ways[i].targets);
+        if (device_set_count(&t->ways[i].targets) > device_set_count(&most->targets)) most = &t->ways[i];
+    }
+    for (size_t i = 0; i < t->n_ways; i++) {
+        if (!t->ways[i].verb_said) continue;
+        add_one(g, t->u, &t->ways[i], &taken);
+        join_sets(&taken, &t->ways[i].targets);
+    }
+    add_one(g, t->u, most, &taken);
+    join_sets(&taken, &most->targets);
+    device_set_drop_all(&all, &taken);
+    join_sets(&g->left_out, &all);
+    g->last = taken;
+}
+
 /* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a
  * neighbour without a cue). Where it is unclear which device is meant, the kind that was named before tells:
  * "the speakers in the music room and the ballroom". */
@@ -137,8 +185,11 @@ void task_carry_out(grounder *g, const clause *c, const units *u, const clause_r
         task again = ways_of(g, c, u, more, before, &failed_again);
         if (again.n_ways == 1) t = again;
     }
-    if (t.n_ways && ask_device(g, &t)) return;
-    if (t.n_ways)
+    bool everything = t.n_ways > 1 && own && own->everything;
+    if (t.n_ways && !everything && ask_device(g, &t)) return;
+    if (everything)
+        carry_out_everything(g, &t);
+    else if (t.n_ways)
         task_add(g, &t);
     else if (failed.how == NOT_HERE && c->bare.later && !has_kind_word(g, own))
         g->later = true; /* "water the garden for 10 minutes": no timer of that name is looked for */

@@ -49,13 +49,14 @@ typedef struct attempt {
     const char *items[ITEMS_MAX];
     const value_def *odd; /* OUT_OF_RANGE, WRONG_UNIT, DIFFERENCE, ASK_VALUE */
     size_t odd_device;    /* OUT_OF_RANGE: whose bounds they are */
+    bool verb_said;       /* by the words of the action's verb */
     const unit *odd_unit; /* WRONG_UNIT */
 } attempt;
 
 typedef struct task {
     const units *u;
     size_t n_ways;
-    attempt ways[4]; /* more than one: a cue that means several services of the device */
+    attempt ways[8]; /* more than one: a cue that means several services of the device */
 } task;
 
 typedef struct problem {
@@ -73,6 +74,7 @@ typedef struct grounder {
     problem problems[PROBLEMS_MAX];
     size_t n_problems;
     device_set named, forbidden_targets, last;
+    device_set left_out; /* of everything, what the words do not reach */
     bool forbidden, later, withdrawn, unclear, question;
     bool chatter;                   /* something was said that is no request and names nothing */
     bool mended;                    /* a typing error was put right */

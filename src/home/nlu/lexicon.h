@@ -72,7 +72,8 @@
     X(difference, need_value)    \
     X(not_so, cannot)            \
     X(remark_word, remark)       \
-    X(all_so, some_so)
+    X(all_so, some_so)           \
+    X(left_out, leave)
 /* Forms of verbs for {is} and {it_is}: of one thing, and of several or of one with a plural name. A lexicon may lack
  * them. */
 #define LEXICON_VERBS(X) X(is) X(are) X(it_is) X(they_are)
