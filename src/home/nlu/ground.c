@@ -106,6 +106,7 @@ static void ground_read_sentence(grounder *g, size_t from, size_t to)
     }
     bool lead = false;
     if (is_talk(g, u, 0)) return;
+    if (phrase_list_in(&g->lex->remarks, u->at, 0, u->n, 0)) g->remark = true;
     size_t at = clause_start(u, 0, u->n, g->lex, &lead);
     if (at == u->n || is_talk(g, u, at)) return;
     if (ask_is_question(g, u, at) || asks_by_mark(g, u, at, lead)) return;
@@ -199,9 +200,11 @@ static const char *about_named(grounder *g, const char *one, const char *none)
     return grounder_fill(g, one, f, 5);
 }
 
+/* A yes carries an offer out, so none is made where what was said speaks against it. */
 static bool may_propose(const grounder *g)
 {
-    return device_set_count(&g->named) == 1 && !g->n_tasks && !g->n_problems;
+    bool held = g->question || g->remark || g->limited || g->forbidden || g->later;
+    return device_set_count(&g->named) == 1 && !g->n_tasks && !g->n_problems && !held;
 }
 
 static void judge_unclear(grounder *g, grounding *out)
@@ -212,7 +215,7 @@ static void judge_unclear(grounder *g, grounding *out)
                 : named ? about_named(g, g->strange ? g->lex->reply.remark_word : g->lex->reply.remark,
                                       g->lex->reply.not_understood)
                         : about_named(g, g->lex->reply.not_understood, g->lex->reply.not_understood);
-    if (!may_propose(g) || g->question) return;
+    if (!may_propose(g)) return;
     option_give_guesses(g, out);
     if (out->n_options) out->verdict = GROUND_PROPOSE;
 }

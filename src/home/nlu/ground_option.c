@@ -160,7 +160,7 @@ void option_give_ways(grounder *g, grounding *out)
     }
 }
 
-/* What one named device can do without a value: what may have been meant by an unknown verb. */
+/* The states that one named device can be brought to: what may have been meant by an unknown verb. */
 void option_give_guesses(grounder *g, grounding *out)
 {
     attempt t = {.targets = g->named};
@@ -169,8 +169,10 @@ void option_give_guesses(grounder *g, grounding *out)
     out->n_options = 0;
     for (size_t i = 0; i < g->lex->n_actions && out->n_options < GROUND_OPTIONS_MAX && !g->nomem; i++) {
         t.action = &g->lex->actions[i];
-        if (!t.action->service || t.action->n_takes || !attempt_serves(g, t.action, device)) continue;
-        if (t.action->makes && ask_is_in_state(g, device, t.action->makes) == ASK_SO) continue;
+        if (!t.action->makes || !t.action->service || t.action->n_takes) continue;
+        if (!attempt_serves(g, t.action, device)) continue;
+        if (ask_is_in_state(g, device, t.action->makes) == ASK_SO) continue;
+        if (!g->strange && attempt_is_careful(g, &t)) continue; /* the name alone was said */
         device_option *o = &out->options[out->n_options++];
         const char *say = say_attempt(g, &t, NULL);
         o->calls = arena_alloc(g->a, sizeof *o->calls);

@@ -251,6 +251,7 @@ static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
     if (r->withdrawn) g->withdrawn = true;
     if (r->reported) g->unclear = true;
     if (r->later) g->later = true;
+    if (r->n_except || r->contrast || r->n_values || p[i].contrast) g->limited = true;
     bool covered = i > 0 && (p[i].scope || !p[i].has_cue) && p[i - 1].forbidden &&
                    (!p[i].has_cue || !rest_of(&p[i - 1])->keeps);
     p[i].forbidden = r->forbidden || covered;

@@ -78,6 +78,8 @@ typedef struct grounder {
     bool forbidden, later, withdrawn, unclear, question;
     bool chatter;                   /* something was said that is no request and names nothing */
     bool mended;                    /* a typing error was put right */
+    bool limited;                   /* there is an exception, a contrast or a value: nothing is offered */
+    bool remark;                    /* something is said to be so: nothing is offered */
     bool forbidden_unsure;          /* something was forbidden, and it is not clear what */
     size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
     const char *answer, *strange;

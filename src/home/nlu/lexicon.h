@@ -39,8 +39,10 @@
     X(agree, false, "yes: an answer that is made of these alone agrees")       \
     X(decline, false, "no: one that is made of these alone declines")          \
     X(differences, false, "by {value}: how much more or less, not how much")   \
+    X(negative, false, "minus: the number after it is below zero")             \
     X(adverbs, false, "prepositions that nothing need follow: outside")        \
-    X(beside, false, "near, by: what follows is another device")
+    X(beside, false, "near, by: what follows is another device")               \
+    X(remarks, false, "is, seems: it says how something is, so none is offered")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */

@@ -224,10 +224,12 @@ static size_t duration_here(const maker *m, double *ret_seconds)
     return n;
 }
 
-/* "-5", and not the "-5" of "2-5". */
+/* "-5", and not the "-5" of "2-5"; "minus five". */
 static bool is_negative(const maker *m)
 {
     const word *x = units_look(m, 0), *next = units_look(m, 1);
+    size_t n;
+    if (!x->sign && phrase_list_has_word(&m->d->lex->negative, x->s)) return number_here(m, 1, &n), n > 0;
     return is_hyphen(x) && !x->glued && next && next->number && next->glued;
 }
 
