@@ -183,6 +183,8 @@ grep -q '2 more are left out' many/shoal.yaml || fail "what is too much: $(tail 
 cat >"$here/some/states.json" <<'J'
 [{"entity_id":"light.attic","state":"off","attributes":{"friendly_name":"Attic \"Big\" Light"}},
  {"entity_id":"lock.shed","state":"locked","attributes":{}},
+ {"entity_id":"climate.loft","state":"heat","attributes":{"friendly_name":"Loft Heat","temperature":68}},
+ {"entity_id":"lawn_mower.moe","state":"docked","attributes":{"friendly_name":"Robot Mower"}},
  {"entity_id":"automation.night","state":"on","attributes":{"friendly_name":"Night"}},
  {"entity_id":"fan.hidden","state":"off","attributes":{"friendly_name":"Hidden Fan"}}]
 J
@@ -192,12 +194,21 @@ cat >"$here/some/core.entity_registry" <<'J'
  {"entity_id":"fan.hidden","name":null,"hidden_by":"user","disabled_by":null}]}}
 J
 echo '{"version":1,"key":"core.area_registry","data":{"areas":[{"id":"garden","name":"Garden"}]}}' >"$here/some/core.area_registry"
-expect_init 0 'shoal.yaml: 1 model, 2 devices$' some --force
+echo '{"unit_system":{"temperature":"°F"}}' >"$here/some/config.json"
+expect_init 0 'shoal.yaml: 1 model, 4 devices$' some --force
+grep -q 'left out, as lexicons/home.yaml has no words for them: 1 automation$' "$work/out" || fail "what is left out: $(cat "$work/out")"
+grep -q '# left out, .*: 1 automation$' some/shoal.yaml || fail "what is left out: $(cat some/shoal.yaml)"
+grep -qF '{id: "climate.loft", name: "Loft Heat", state: "heat", unit: "°F"}' some/shoal.yaml || fail "the unit: $(cat some/shoal.yaml)"
+expect_init 0 '"left_out":1,"models_left_out":0,"unknown":{"automation":1}' some --force --json
 grep -qF '{id: "lock.shed", name: "Shed Lock", state: "locked", area: "Garden", aliases: ["tool lock"]}' some/shoal.yaml || fail "the devices: $(cat some/shoal.yaml)"
-grep -q 'automation\|Hidden' some/shoal.yaml && fail "what is no device: $(cat some/shoal.yaml)"
+grep -q 'automation\.\|Hidden' some/shoal.yaml && fail "what is no device: $(cat some/shoal.yaml)"
 (cd some && "$SHOAL_BIN" config check >"$work/out" 2>&1) || fail "config check: $(cat "$work/out")"
 ready -c some/shoal.yaml
 "$SHOAL_BIN" process "lock the tool lock" --server "$url" >"$work/out" 2>&1 || fail "process: $(cat "$work/out")"
 grep -q 'call *lock.lock {"target":"lock.shed"}' "$work/out" || fail "a device command: $(cat "$work/out")"
+"$SHOAL_BIN" process "start the mower" --server "$url" >"$work/out" 2>&1 || fail "process: $(cat "$work/out")"
+grep -q 'call *lawn_mower.start_mowing {"target":"lawn_mower.moe"}' "$work/out" || fail "the mower: $(cat "$work/out")"
+"$SHOAL_BIN" process "set the loft heat to 70" --server "$url" >"$work/out" 2>&1 || fail "process: $(cat "$work/out")"
+grep -q 'set_temperature {.*"temperature":70' "$work/out" || fail "in degrees Fahrenheit: $(cat "$work/out")"
 stop_shoal
 echo "$n checks"

@@ -30,8 +30,8 @@ typedef enum outcome {
     WRONG_UNIT,
     DIFFERENCE,
     ASK_VALUE,
-    CANNOT,
     NOT_SO, /* it can, but not with all that was said */
+    CANNOT,
     FOR_A_TIME,
     NO_TARGET,
     NOT_HERE,

@@ -7,7 +7,7 @@
 
 #include "pipeline/pipeline.h"
 
-enum { TEXT_MAX = 128 }; /* of a device (pipeline_device_text_ok) */
+enum { TEXT_MAX = 128, UNIT_MAX = 16 }; /* of a device (pipeline_device_text_ok) */
 
 /* ---- forms ------------------------------------------------------------------------------------------ */
 
@@ -29,6 +29,11 @@ void home_export_add(home_export *x, const json_t *document, bool *ret_known)
                       {"core.area_registry", "areas", &x->areas}};
     *ret_known = json_is_string(json_object_get(json_array_get(document, 0), "entity_id"));
     if (*ret_known) take(&x->states, (json_t *)document);
+    const json_t *units = json_object_get(document, "unit_system");
+    if (json_is_object(units)) {
+        take(&x->units, (json_t *)units);
+        *ret_known = true;
+    }
     for (size_t i = 0; key && i < sizeof registries / sizeof *registries; i++) {
         json_t *list = json_object_get(data, registries[i].list);
         if (strcmp(key, registries[i].key) != 0 || !json_is_array(list)) continue;
@@ -43,6 +48,7 @@ void home_export_done(home_export *x)
     json_decref(x->entities);
     json_decref(x->devices);
     json_decref(x->areas);
+    json_decref(x->units);
     *x = (home_export){0};
 }
 
@@ -63,6 +69,7 @@ static const char *text_at(const json_t *o, const char *key)
 /* What is looked up for each device, by its id: a home may have 100,000 of them. */
 typedef struct home_index {
     json_t *entities, *devices, *areas;
+    const char *temperature; /* its unit; "": none is told */
 } home_index;
 
 static int index_by(json_t **to, const json_t *list, const char *key, shoal_err *err)
@@ -81,6 +88,7 @@ static int index_by(json_t **to, const json_t *list, const char *key, shoal_err 
 
 static int make_index(home_index *ret, const home_export *x, shoal_err *err)
 {
+    ret->temperature = text_at(x->units, "temperature");
     int rc = index_by(&ret->entities, x->entities, "entity_id", err);
     if (rc == 0) rc = index_by(&ret->devices, x->devices, "id", err);
     if (rc == 0) rc = index_by(&ret->areas, x->areas, "id", err);
@@ -134,6 +142,18 @@ static bool put_aliases(json_t *device, const json_t *entity)
     return ok;
 }
 
+/* "" for none. The attributes say whether it is a thing of temperatures. */
+static const char *unit_of(const home_index *x, const json_t *attributes)
+{
+    static const char *const own[] = {"temperature_unit", "unit_of_measurement"};
+    static const char *const numbers[] = {"temperature", "current_temperature", "min_temp"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (*text_at(attributes, own[i])) return text_at(attributes, own[i]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (json_object_get(attributes, numbers[i])) return x->temperature;
+    return "";
+}
+
 /* state may be NULL: only the registry knows it. */
 static json_t *make_device(const home_index *x, const char *id, const json_t *state, const json_t *entity)
 {
@@ -142,12 +162,15 @@ static json_t *make_device(const home_index *x, const char *id, const json_t *st
                            text_at(json_object_get(state, "attributes"), "friendly_name"),
                            text_at(entity, "original_name"), made};
     const char *says = text_at(state, "state"), *area = area_of(x, entity);
+    const char *unit = unit_of(x, json_object_get(state, "attributes"));
+    bool has_unit = pipeline_device_text_ok(unit) && strlen(unit) <= UNIT_MAX;
     size_t i = 0;
     name_of_id(id, made);
     while (i < 3 && !pipeline_device_text_ok(names[i])) i++;
     json_t *o = json_pack("{s:s, s:s}", "id", id, "name", names[i]);
     bool ok =
         o && (!pipeline_device_text_ok(says) || json_object_set_new(o, "state", json_string(says)) == 0);
+    ok = ok && (!has_unit || json_object_set_new(o, "unit", json_string(unit)) == 0);
     ok = ok && (!pipeline_device_text_ok(area) || json_object_set_new(o, "area", json_string(area)) == 0);
     if (ok && put_aliases(o, entity)) return o;
     json_decref(o);
@@ -199,5 +222,45 @@ int home_export_devices(const home_export *x, const char *const *domains, size_t
         *ret = list;
     else
         json_decref(list);
+    return rc;
+}
+
+static bool is_of_some(const char *id, const char *const *domains, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_of(id, domains[i])) return true;
+    return false;
+}
+
+static int count_one(json_t *counts, const char *id)
+{
+    char domain[TEXT_MAX + 1];
+    snprintf(domain, sizeof domain, "%.*s", (int)strcspn(id, "."), id);
+    json_int_t n = json_integer_value(json_object_get(counts, domain));
+    return json_object_set_new(counts, domain, json_integer(n + 1));
+}
+
+int home_export_left_out(const home_export *x, const char *const *domains, size_t n_domains, json_t **ret,
+                         shoal_err *err)
+{
+    const json_t *source = x->states ? x->states : x->entities, *o;
+    json_t *counts = json_object();
+    home_index index = {0};
+    size_t i;
+    int rc = counts ? make_index(&index, x, err) : err_nomem(err);
+    json_array_foreach(source, i, o)
+    {
+        const char *id = text_at(o, "entity_id");
+        bool named = pipeline_device_text_ok(id) && strchr(id, '.') && *id != '.';
+        if (rc || !named || is_of_some(id, domains, n_domains) ||
+            !is_shown(json_object_get(index.entities, id)))
+            continue;
+        if (count_one(counts, id)) rc = err_nomem(err);
+    }
+    index_done(&index);
+    if (rc == 0)
+        *ret = counts;
+    else
+        json_decref(counts);
     return rc;
 }

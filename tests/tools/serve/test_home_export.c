@@ -76,6 +76,43 @@ static void registries_tell_names_areas_and_what_is_hidden(void **state)
     check(with_states, 4, "[{'id':'cover.two','name':'Blind','state':'open','area':'Hall'}]");
 }
 
+static void units_are_those_of_attributes_else_of_the_home(void **state)
+{
+    const char *const d[] = {
+        "{'unit_system':{'temperature':'°F','length':'mi'}}",
+        "[{'entity_id':'light.a','state':'on','attributes':{'temperature_unit':'°C','temperature':3}},"
+        "{'entity_id':'light.b','state':'on','attributes':{'unit_of_measurement':'W'}},"
+        "{'entity_id':'light.c','state':'on','attributes':{'current_temperature':70}},"
+        "{'entity_id':'light.d','state':'on','attributes':{'unit_of_measurement':'much too long a unit'}},"
+        "{'entity_id':'light.e','state':'on','attributes':{'unit_of_measurement':7}}]"};
+    check(d, 2,
+          "[{'id':'light.a','name':'A','state':'on','unit':'°C'},{'id':'light.b','name':'B','state':'on',"
+          "'unit':'W'},{'id':'light.c','name':'C','state':'on','unit':'°F'},"
+          "{'id':'light.d','name':'D','state':'on'},{'id':'light.e','name':'E','state':'on'}]");
+}
+
+static void domains_without_words_are_counted(void **state)
+{
+    home_export x = {0};
+    bool known;
+    json_t *left = NULL;
+    json_t *states =
+        json_pack("[{s:s},{s:s},{s:s},{s:s},{s:s},{s:i}]", "entity_id", "light.a", "entity_id", "update.a",
+                  "entity_id", "toaster.a", "entity_id", "update.b", "entity_id", ".x", "entity_id", 3);
+    json_t *registry = json_pack("{s:s,s:{s:[{s:s,s:s}]}}", "key", "core.entity_registry", "data", "entities",
+                                 "entity_id", "update.b", "hidden_by", "user");
+    home_export_add(&x, states, &known);
+    home_export_add(&x, registry, &known);
+    assert_int_equal(home_export_left_out(&x, DOMAINS, 3, &left, NULL), 0);
+    char *got = json_dumps(left, JSON_COMPACT);
+    assert_string_equal(got, "{\"update\":1,\"toaster\":1}");
+    free(got);
+    json_decref(left);
+    json_decref(states);
+    json_decref(registry);
+    home_export_done(&x);
+}
+
 static void what_is_odd_is_left_out(void **state)
 {
     const char *const d[] = {"[{'entity_id':'light.'},{'entity_id':3},7,{'entity_id':'light.x\\u0007'},"
@@ -106,6 +143,8 @@ int main(void)
         cmocka_unit_test(states_are_devices_in_the_order_of_domains),
         cmocka_unit_test(registries_tell_names_areas_and_what_is_hidden),
         cmocka_unit_test(what_is_odd_is_left_out),
+        cmocka_unit_test(units_are_those_of_attributes_else_of_the_home),
+        cmocka_unit_test(domains_without_words_are_counted),
         cmocka_unit_test(a_nul_ends_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,7 @@ typedef struct found {
     serve_given models; /* whole paths, malloc'd */
     home_export home;
     json_t *devices; /* NULL: no export */
+    json_t *unknown; /* how many of which domains the lexicon has no words for; NULL: no export */
     size_t n_exports, n_more, n_models_more;
     buf left_out; /* comments about models that cannot be served */
     size_t n_left_out;
@@ -162,6 +163,7 @@ static int find_devices(found *f, shoal_err *err)
     if (f->n_exports == 0) return 0;
     int rc = read_domains(&doc, domains, &n, err);
     if (rc == 0) rc = home_export_devices(&f->home, domains, n, &f->devices, err);
+    if (rc == 0) rc = home_export_left_out(&f->home, domains, n, &f->unknown, err);
     yaml_doc_free(doc);
     while (rc == 0 && json_array_size(f->devices) > PIPELINE_DEVICES_MAX) {
         json_array_remove(f->devices, json_array_size(f->devices) - 1);
@@ -280,7 +282,7 @@ static void put_texts(buf *out, const json_t *list)
 
 static void put_device(buf *out, const json_t *device)
 {
-    static const char *const keys[] = {"id", "name", "state", "area", "aliases"};
+    static const char *const keys[] = {"id", "name", "state", "unit", "area", "aliases"};
     const char *comma = "      - {";
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *v = json_object_get(device, keys[i]);
@@ -293,6 +295,30 @@ static void put_device(buf *out, const json_t *device)
         comma = ", ";
     }
     buf_puts(out, "}\n");
+}
+
+/* "12 automation, 3 update" */
+static void put_unknown(buf *out, const found *f)
+{
+    enum { SHOWN = 20 };
+    const char *domain;
+    json_t *n;
+    size_t k = 0;
+    json_object_foreach(f->unknown, domain, n)
+    {
+        if (k++ < SHOWN)
+            buf_printf(out, "%s%lld %s", k > 1 ? ", " : "", (long long)json_integer_value(n), domain);
+    }
+    if (k > SHOWN) buf_printf(out, " and others");
+}
+
+static size_t n_unknown(const found *f)
+{
+    const char *domain;
+    json_t *n;
+    size_t all = 0;
+    json_object_foreach(f->unknown, domain, n) all += (size_t)json_integer_value(n);
+    return all;
 }
 
 static void put_home(buf *out, const found *f)
@@ -308,6 +334,11 @@ static void put_home(buf *out, const found *f)
         "    # As exported; a request's context.devices replaces the list, with the states of that moment.\n"
         "    devices:\n");
     json_array_foreach(f->devices, i, device) put_device(out, device);
+    if (json_object_size(f->unknown)) {
+        buf_puts(out, "      # left out, as the lexicon has no words for them: ");
+        put_unknown(out, f);
+        buf_putc(out, '\n');
+    }
     if (f->n_more)
         buf_printf(out, "      # %zu more are left out: a list holds %d\n", f->n_more, PIPELINE_DEVICES_MAX);
     buf_puts(out, STAGES);
@@ -366,9 +397,9 @@ static void say_done(const found *f, const char *path, size_t n_models, bool jso
     size_t n = json_array_size(f->devices), n_without = f->n_left_out + f->n_models_more;
     bool here = strcmp(f->folder, ".") == 0;
     if (json) {
-        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I}", "file", path, "models", (json_int_t)n_models,
-                              "devices", (json_int_t)n, "left_out", (json_int_t)f->n_more, "models_left_out",
-                              (json_int_t)n_without);
+        json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:O*}", "file", path, "models", (json_int_t)n_models,
+                              "devices", (json_int_t)n, "left_out", (json_int_t)(f->n_more + n_unknown(f)),
+                              "models_left_out", (json_int_t)n_without, "unknown", f->unknown);
         cli_print_json(o, JSON_COMPACT);
         json_decref(o);
         return;
@@ -376,6 +407,11 @@ static void say_done(const found *f, const char *path, size_t n_models, bool jso
     cli_printf("%s: %zu model%s", path, n_models, n_models == 1 ? "" : "s");
     if (n_without) cli_printf(" (%zu left out; the file says why)", n_without);
     if (n) cli_printf(", %zu device%s%s", n, n == 1 ? "" : "s", f->n_more ? " (more are left out)" : "");
+    buf others = {0};
+    put_unknown(&others, f);
+    if (others.len && !others.failed)
+        cli_printf("\nleft out, as %s has no words for them: %s", LEXICON, buf_text(&others));
+    buf_done(&others);
     cli_printf("\nnext: %s serve%s%s\n", program, here ? "" : " -c ", here ? "" : path);
 }
 
@@ -420,6 +456,7 @@ static int cmd_init_run(int argc, char **argv)
     home_export_done(&f.home);
     buf_done(&f.left_out);
     json_decref(f.devices);
+    json_decref(f.unknown);
     return rc == 0 ? cli_flush(CLI_OK) : cli_fail(&cmd_init, &err);
 }
 
