@@ -21,12 +21,20 @@ static bool is_private(const char *folder, uid_t owner)
     return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner && (st.st_mode & 077) == 0;
 }
 
+enum { N_BASES = 4 };
+
+/* The first that can be written is a server's. NULL: there is none of that kind. */
+static const char *base_at(size_t i)
+{
+    const char *const set[N_BASES] = {getenv("XDG_RUNTIME_DIR"), getenv("RUNTIME_DIRECTORY"),
+                                      geteuid() == 0 ? "/run" : NULL, "/tmp"};
+    return set[i] && *set[i] == '/' && access(set[i], W_OK) == 0 ? set[i] : NULL;
+}
+
 static const char *base(void)
 {
-    const char *const set[] = {getenv("XDG_RUNTIME_DIR"), getenv("RUNTIME_DIRECTORY"),
-                               geteuid() == 0 ? "/run" : NULL};
-    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-        if (set[i] && *set[i] == '/' && access(set[i], W_OK) == 0) return set[i];
+    for (size_t i = 0; i < N_BASES; i++)
+        if (base_at(i)) return base_at(i);
     return "/tmp";
 }
 
@@ -94,12 +102,14 @@ static bool is_there(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owne
     struct stat st;
     if (!put(ret, at, owner, port)) return false;
     folder_of(folder, ret);
-    return is_private(folder, owner) && lstat(ret, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == owner;
+    return is_private(folder, owner) && lstat(ret, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == owner &&
+           !is_stale(ret);
 }
 
 bool own_socket_find(char ret[OWN_SOCKET_PATH_BYTES], int port)
 {
     struct stat st;
-    if (is_there(ret, base(), geteuid(), port)) return true;
+    for (size_t i = 0; i < N_BASES; i++) /* the server may have another environment than its user's shell */
+        if (base_at(i) && is_there(ret, base_at(i), geteuid(), port)) return true;
     return geteuid() == 0 && stat(SERVICE_BASE, &st) == 0 && is_there(ret, SERVICE_BASE, st.st_uid, port);
 }
