@@ -44,6 +44,8 @@ fails() {
 }
 does 'ollama version is [0-9]' --version
 does '^home-chat-s +777b8fa922ab +7\.4 MB' list
+does '' stop home-vote # neither has a worker of its own
+does '' stop home
 does '^home-vote +[0-9a-f]{12} +2[0-9] MB' list
 does '^home-ears +34206a7a958c' list # not loaded
 grep -E '(years|decades) ago' "$work/out" && fail "a model without a date"

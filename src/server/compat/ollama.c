@@ -368,6 +368,17 @@ static void show_stored(ollama_job *j)
     ollama_fail(j, &e);
 }
 
+/* What answers without a worker of its own, so that there is nothing to unload. */
+static bool has_no_worker(const ollama_job *j)
+{
+    const gateway_request *rq = j->redispatch.rq;
+    const char *name = model_of(j);
+    model_manager_fact f;
+    if (routed_find(rq, name) || config_ensemble_find(rq->config, name)) return true;
+    return !j->model_manager->about(j->model_manager->user, name, &f) &&
+           pipeline_find(rq->config->pipelines, rq->config->n_pipelines, name);
+}
+
 /* Does a model, an adapter of one, an ensemble or a route answer to that name? */
 static bool is_served(const gateway_request *rq, const char *name)
 {
@@ -426,7 +437,9 @@ static void ollama_begin(ollama_job *j)
         ollama_fail(j, &e);
     } else if (made && unloads(&j->ask)) {
         on_unloaded(j, NULL, NULL); /* it takes no memory of its own */
-    } else if (k && served && unloads(&j->ask))
+    } else if (k && served && unloads(&j->ask) && has_no_worker(j))
+        on_unloaded(j, NULL, NULL);
+    else if (k && served && unloads(&j->ask))
         unload(j);
     else if (stored && unloads(&j->ask))
         on_unloaded(j, NULL, NULL); /* it is not there */
