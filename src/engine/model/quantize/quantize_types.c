@@ -192,7 +192,7 @@ dtype quantize_types_choose(quantize_types *r, const tensor_rule *rule, const ch
     quantize_override *o = find_override(r, name, class);
     if (o) type = o->type;
     dtype fits = quantize_types_fit(type, cols);
-    if (fits != type) count_fallback(r->report, type, fits);
+    if (fits != type && r->report) count_fallback(r->report, type, fits);
     return fits;
 }
 

@@ -20,7 +20,7 @@ typedef struct quantize_types {
     size_t n_layer;
     bool own_output; /* there is an output.weight: token_embd is only looked up */
     struct quantize_override *overrides;
-    quantize_report *report; /* gets the fallbacks */
+    quantize_report *report; /* gets the fallbacks; NULL: nobody reads them (make_model) */
 } quantize_types;
 
 /* Overrides that cannot be read are SHOAL_EINVALID. `mem` must outlive r. */
