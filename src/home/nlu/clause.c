@@ -186,13 +186,13 @@ static void read_sign(rest_reader *x, const unit *u)
     x->at++;
 }
 
-/* Nothing but articles stands between unit i and the end. */
+/* Nothing but articles stands between unit i and the end or a word of the cue. */
 static bool ends_at(const rest_reader *x, size_t i)
 {
     const unit *at = x->u->at;
-    while (i < x->to && at[i].kind == UNIT_WORD && phrase_list_has_word(&x->d->lex->determiners, at[i].s))
+    while (free_at(x, i) && at[i].kind == UNIT_WORD && phrase_list_has_word(&x->d->lex->determiners, at[i].s))
         i++;
-    return i == x->to;
+    return !free_at(x, i);
 }
 
 /* "on the desk" places something; the "on" of "light on off" does not, nor does the "of" of "and the fan of". */
