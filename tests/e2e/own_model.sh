@@ -139,8 +139,9 @@ pipelines:
 Y
 ready -c "$work/own.yaml"
 grep -q 'turn on the garden pump' "$work/ready" || fail "the banner: $(cat "$work/ready")"
+grep -q 'chat mine' "$work/ready" || fail "no chat with the pipeline: $(cat "$work/ready")"
 grep -q 'home-' "$work/ready" && fail "samples of what is not served: $(cat "$work/ready")"
-try_samples 4
+try_samples 5
 stop_shoal
 
 # ---- init

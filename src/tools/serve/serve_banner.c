@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command/cli_model.h"
+#include "converse/pipeline_calls.h"
 #include "serve/serve_address.h"
 #include "tasks/task.h"
 
@@ -88,7 +89,16 @@ static void put_curl(buf *out, const serve_banner *b, const sample *s, const cha
         buf_printf(out, "  curl %s%s -F model=%s -F file=@%s\n", b->url, path, model, s->file);
 }
 
-/* A model that is for few requests, as the manifest says, is not greeted: `shoal chat` tells what it takes. */
+/* The first pipeline that is a chat model; NULL: none is. */
+static const config_pipeline *chat_pipeline_of(const gateway_config *c)
+{
+    for (unsigned i = 0; i < c->n_pipelines; i++)
+        if (pipeline_calls_find(c, c->pipelines[i].name)) return &c->pipelines[i];
+    return NULL;
+}
+
+/* A model that is for few requests, as the manifest says, is not greeted: `shoal chat` tells what it takes. Nor is it
+ * offered beside a pipeline to chat with. */
 static void put_sample(buf *out, const serve_banner *b, const sample *s)
 {
     const serve_banner_model *m = NULL;
@@ -96,6 +106,7 @@ static void put_sample(buf *out, const serve_banner *b, const sample *s)
         if (strcmp(task_of(&b->models[i]), s->task) == 0) m = &b->models[i];
     if (!m) return;
     bool talks = s->at == ASK_CHAT;
+    if (talks && m->use && chat_pipeline_of(b->config)) return;
     if (talks) buf_printf(out, "  %s chat %s --server %s\n", b->program, m->name, b->url);
     if (talks && m->use) return;
     if (talks) buf_printf(out, "  %s run %s --server %s \"Hello\"\n", b->program, m->name, b->url);
@@ -142,6 +153,8 @@ static void put_pipeline(buf *out, const serve_banner *b)
         buf_printf(out, "%s\n", medium);
     else
         put_request(out, p);
+    p = chat_pipeline_of(c);
+    if (p) buf_printf(out, "  %s chat %s --server %s\n", b->program, p->name, b->url);
 }
 
 static void put_uses(buf *out, const serve_banner *b)
