@@ -155,6 +155,19 @@ expect_init() { # CODE WORDS ARGS...
 }
 expect_init 1 'holds no model and no Home Assistant export' empty
 [ ! -e empty/shoal.yaml ] || fail "something was written"
+mkdir "$here/wet"
+echo '[{"entity_id":"water_heater.a","state":"eco","attributes":{"friendly_name":"Boiler"}}]' >"$here/wet/states.json"
+expect_init 1 'has no words for any of the devices there \(1 water_heater\)' wet
+mkdir "$here/wet/lexicons" # of one's own, as docs/understanding.md tells
+sed -e 's/^kinds:$/&\n  water_heater:\n    domains: [water_heater]\n    words: [boiler]\n    states: {"on": [eco], "off": []}/' \
+    -e 's/^    kinds: \[light, switch, fan/    kinds: [water_heater, light, switch, fan/' "$root/lexicons/home.yaml" >"$here/wet/lexicons/home.yaml"
+expect_init 0 'shoal.yaml: 0 models, 1 device$' wet
+ready -c wet/shoal.yaml
+"$SHOAL_BIN" process "is the boiler on?" --server "$url" >"$work/out" 2>&1 || fail "process: $(cat "$work/out")"
+grep -q 'Yes, Boiler is eco' "$work/out" || fail "a kind of one's own: $(cat "$work/out")"
+"$SHOAL_BIN" process "turn off the boiler" --server "$url" >"$work/out" 2>&1 || fail "process: $(cat "$work/out")"
+grep -q 'call *water_heater.turn_off' "$work/out" || fail "a kind of one's own: $(cat "$work/out")"
+stop_shoal
 expect_init 1 'No such file' none
 expect_init 0 'some/shoal.yaml: 1 model$' some
 expect_init 2 'is there already; --force replaces it' some

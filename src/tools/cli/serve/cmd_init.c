@@ -136,12 +136,14 @@ static int look_into(found *f, shoal_err *err)
 /* ---- devices ---------------------------------------------------------------------------------------- */
 
 /* The domains that the lexicon has words for, in its order. Borrowed from *ret_doc. */
-static int read_domains(yaml_doc **ret_doc, const char *domains[DOMAINS_MAX], size_t *ret_n, shoal_err *err)
+static int read_domains(const found *f, yaml_doc **ret_doc, const char *domains[DOMAINS_MAX], size_t *ret_n,
+                        shoal_err *err)
 {
     char path[INSTALLED_PATH_BYTES] = LEXICON;
     buf text = {0};
     *ret_n = 0;
-    if (!installed_find(path, sizeof path, LEXICON))
+    snprintf(path, sizeof path, "%s/" LEXICON, f->folder); /* as the file that is written finds it */
+    if (!file_exists(path) && !installed_find(path, sizeof path, LEXICON))
         return err_set(err, SHOAL_ENOTFOUND, "%s, which came with this program, is not there", LEXICON);
     int rc = file_read(&text, path, LEXICON_MAX_BYTES, err);
     if (rc == 0) rc = yaml_parse(ret_doc, text.data, text.len, path, err);
@@ -149,8 +151,8 @@ static int read_domains(yaml_doc **ret_doc, const char *domains[DOMAINS_MAX], si
     const yaml_node *kinds = rc == 0 ? yaml_get(yaml_root(*ret_doc), "kinds") : NULL;
     for (size_t i = 0; kinds && i < kinds->n; i++) {
         const yaml_node *list = yaml_get(kinds->items[i], "domains");
-        for (size_t k = 0; list && k < list->n && *ret_n < DOMAINS_MAX; k++)
-            domains[(*ret_n)++] = list->items[k]->text;
+        for (size_t k = 0; list && list->kind == YAML_LIST && k < list->n && *ret_n < DOMAINS_MAX; k++)
+            if (list->items[k]->kind == YAML_SCALAR) domains[(*ret_n)++] = list->items[k]->text;
     }
     return rc;
 }
@@ -161,7 +163,7 @@ static int find_devices(found *f, shoal_err *err)
     yaml_doc *doc = NULL;
     size_t n;
     if (f->n_exports == 0) return 0;
-    int rc = read_domains(&doc, domains, &n, err);
+    int rc = read_domains(f, &doc, domains, &n, err);
     if (rc == 0) rc = home_export_devices(&f->home, domains, n, &f->devices, err);
     if (rc == 0) rc = home_export_left_out(&f->home, domains, n, &f->unknown, err);
     yaml_doc_free(doc);
@@ -381,8 +383,20 @@ static int write_checked(const char *path, const buf *text, shoal_err *err)
 
 /* ---- the command ------------------------------------------------------------------------------------ */
 
-static int nothing_found(const char *folder, shoal_err *err)
+static int nothing_found(const found *f, shoal_err *err)
 {
+    const char *folder = f->folder;
+    if (n_unknown(f)) {
+        buf others = {0};
+        put_unknown(&others, f);
+        int rc = others.failed ? err_nomem(err)
+                               : err_set(err, SHOAL_ENOTFOUND,
+                                         "%s: " LEXICON " has no words for any of the devices there (%s); "
+                                         "docs/understanding.md tells how to add a kind",
+                                         folder, buf_text(&others));
+        buf_done(&others);
+        return rc;
+    }
     return err_set(
         err, SHOAL_ENOTFOUND,
         "%s holds no model and no Home Assistant export; put a GGUF file, a Hugging Face folder, or the "
@@ -428,7 +442,7 @@ static int init(found *f, bool force, bool json, shoal_err *err)
     if (rc == 0) rc = look_into(f, err);
     if (rc == 0) rc = find_devices(f, err);
     if (rc == 0) rc = put_file(&text, f, &n_models, err);
-    if (rc == 0 && n_models == 0 && json_array_size(f->devices) == 0) rc = nothing_found(f->folder, err);
+    if (rc == 0 && n_models == 0 && json_array_size(f->devices) == 0) rc = nothing_found(f, err);
     if (rc == 0) rc = write_checked(path, &text, err);
     if (rc == 0) say_done(f, path, n_models, json);
     buf_done(&text);
