@@ -68,6 +68,8 @@ typedef enum http_intake {
     HTTP_TUNNEL  /* http_protocol is to be spoken: on_request, then http_accept or a refusal; see there */
 } http_intake;
 
+enum { HTTP_ERROR_HEADERS = 8 };
+
 typedef struct http_handler {
     void *user;
     void (*on_request)(void *user, http_request *r);
@@ -77,6 +79,9 @@ typedef struct http_handler {
      * head was read. NULL: plain text. */
     void (*error_body)(void *user, const http_request *r, int status, const char *message, buf *out,
                        const char **ret_content_type);
+    /* Further headers of such an answer: how many were put into ret[HTTP_ERROR_HEADERS]. Their values last until
+     * the handler is called again. May be NULL. */
+    size_t (*error_headers)(void *user, const http_request *r, http_header *ret);
     /* How long this request's body may be, when its head has come; 0: max_body_bytes. May be NULL. */
     size_t (*body_limit)(void *user, const http_request *r);
     /* How its body is wanted, when its head has come. NULL: HTTP_WHOLE. */

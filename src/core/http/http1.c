@@ -164,10 +164,12 @@ static void http1_accept(http_request *r, const http_header *headers, size_t n)
 void http1_refuse(http_conn *c, int status, const char *why)
 {
     buf body = {0}, out = {0};
+    http_header more[HTTP_ERROR_HEADERS];
     const char *type = NULL;
     bool head_only = current(c) && current(c)->is_head;
     http_conn_error_body(c->server, current(c), status, why, &body, &type);
-    put_head(&out, c, status, NULL, 0);
+    size_t n = http_conn_error_headers(c->server, current(c), more);
+    put_head(&out, c, status, more, n);
     buf_printf(&out, "Content-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", type, body.len);
     if (!head_only) buf_append(&out, body.data, body.len);
     if (!out.failed) transport_write(c->io, out.data, out.len);

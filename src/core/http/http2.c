@@ -42,8 +42,9 @@ static void http2_refuse(http_request *r, int status, const char *why)
     r->begun = r->ended = true;
     http_conn_error_body(c->server, r, status, why, &r->out, &type);
     c->out_bytes += r->out.len;
-    http_header h = {"content-type", type};
-    http2_send_answer(r, status, &h, 1, r->out.len > 0 && !r->is_head);
+    http_header h[1 + HTTP_ERROR_HEADERS] = {{"content-type", type}};
+    size_t n = 1 + http_conn_error_headers(c->server, r, h + 1);
+    http2_send_answer(r, status, h, n, r->out.len > 0 && !r->is_head);
 }
 
 /* Too much of a thing that costs the client nothing: GOAWAY(ENHANCE_YOUR_CALM). */

@@ -154,6 +154,11 @@ const char *http_conn_date(http_server *s)
     return s->date;
 }
 
+size_t http_conn_error_headers(http_server *s, const http_request *r, http_header *ret)
+{
+    return s->handler.error_headers ? s->handler.error_headers(s->handler.user, r, ret) : 0;
+}
+
 void http_conn_error_body(http_server *s, const http_request *r, int status, const char *why, buf *out,
                           const char **ret_type)
 {

@@ -210,7 +210,8 @@ bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint6
 void conn_note_drained(http_request *r);    /* what was written to its answer has all left */
 void conn_resume_waiting(http_conn *c);     /* after http_take_message said no: again, if it may */
 const char *http_conn_date(http_server *s); /* for the Date header */
-/* The body of an error the server answers itself. */
+/* The body of an error the server answers itself, and how many headers of ret[HTTP_ERROR_HEADERS] go with it. */
+size_t http_conn_error_headers(http_server *s, const http_request *r, http_header *ret);
 void http_conn_error_body(http_server *s, const http_request *r, int status, const char *why, buf *out,
                           const char **ret_type);
 

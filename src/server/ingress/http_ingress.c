@@ -551,6 +551,12 @@ static void error_body(void *user, const http_request *http, int status, const c
     *ret_content_type = "application/json";
 }
 
+static size_t error_headers(void *user, const http_request *http, http_header *ret)
+{
+    const char *origin = http ? http_header_get(http, "origin") : NULL;
+    return request_refusal_headers(user, origin, http ? http_header_get(http, "x-request-id") : NULL, ret);
+}
+
 /* ---- packed bodies ------------------------------------------------------------------------------- */
 
 static bool http_ingress_keep(void *user, const uint8_t *bytes, size_t n)
@@ -712,6 +718,7 @@ static int open_http(gateway *g, shoal_err *err)
                       .on_request = on_request,
                       .on_gone = http_ingress_on_gone,
                       .error_body = error_body,
+                      .error_headers = error_headers,
                       .body_limit = body_limit,
                       .intake = intake,
                       .on_body = on_body,

@@ -73,7 +73,8 @@ struct gateway {
     buf openapi; /* what GET /openapi.json answers, once somebody has asked */
     char openapi_etag[40];
     bool openapi_keyed;
-    size_t n_log_readers; /* who follow the log */
+    size_t n_log_readers;             /* who follow the log */
+    char refused_id[REQUEST_ID_SIZE]; /* of the last that was refused before it was a request */
     bool draining;
     void (*drained)(void *user); /* of the drain */
     void *drained_user;

@@ -18,34 +18,7 @@
 #include "request/sink.h"
 #include "request/uploads.h"
 
-enum {
-    BODY_BYTES = 4 << 20 /* when the configuration says nothing */,
-    DRAWN_ID_BYTES = 8,
-    DEADLINE_MAX_MS = 86400000
-};
-
-static bool id_is_fine(const char *s)
-{
-    size_t n = s ? strlen(s) : 0;
-    if (n == 0 || n > 128) return false;
-    for (; *s; s++)
-        if (*s <= 0x20 || *s >= 0x7F) return false;
-    return true;
-}
-
-static void name_request(gateway_request *rq)
-{
-    const char *given = request_header(rq, "x-request-id");
-    if (id_is_fine(given)) {
-        snprintf(rq->id, sizeof rq->id, "%s", given);
-        return;
-    }
-    uint8_t draw[DRAWN_ID_BYTES];
-    rng_draw(draw, sizeof draw);
-    for (size_t i = 0; i < 2 * sizeof draw; i++)
-        rq->id[i] = "0123456789abcdef"[draw[i / 2] >> (4 * (~i & 1)) & 15];
-    rq->id[2 * sizeof draw] = '\0';
-}
+enum { BODY_BYTES = 4 << 20 /* when the configuration says nothing */, DEADLINE_MAX_MS = 86400000 };
 
 /* What it may take of something. */
 static int read_budget(const gateway_request *rq, const char *header, double *ret, api_error *e)
@@ -201,7 +174,7 @@ void ingress_request_enter(gateway *g, ingress_request *in)
         in->ops->reply(in, 503, NULL, 0, NULL, 0);
         return;
     }
-    name_request(rq);
+    request_name(rq->id, request_header(rq, "x-request-id"));
     trace_take(rq->trace, request_header(rq, "traceparent"));
     rq->trace_parent = trace_span(request_header(rq, "traceparent"));
     const char *origin = request_header(rq, "origin");

@@ -9,6 +9,7 @@
 #include "logging/log.h"
 #include "access/browser.h"
 #include "base/number.h"
+#include "base/clock.h"
 #include "request/admission.h"
 #include "request/capacity.h"
 #include "request/dialect.h"
@@ -23,6 +24,14 @@
 
 #define HEADERS_MAX       24
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
+
+enum { DRAWN_ID_BYTES = 8 };
+
+/* What a page of an allowed origin may read of an answer. */
+#define READABLE_HEADERS                                                                    \
+    "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, " \
+    "x-shoal-restarted, "                                                                   \
+    "x-shoal-ensemble, x-shoal-tool-syntax, x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -83,6 +92,40 @@ static void header_add(header_list *h, const char *name, const char *value)
     if (h->n < HEADERS_MAX) h->items[h->n++] = (http_header){name, value};
 }
 
+static bool id_is_fine(const char *s)
+{
+    size_t n = s ? strlen(s) : 0;
+    if (n == 0 || n >= REQUEST_ID_SIZE) return false;
+    for (; *s; s++)
+        if (*s <= 0x20 || *s >= 0x7F) return false;
+    return true;
+}
+
+void request_name(char ret[REQUEST_ID_SIZE], const char *given)
+{
+    if (id_is_fine(given)) {
+        snprintf(ret, REQUEST_ID_SIZE, "%s", given);
+        return;
+    }
+    uint8_t draw[DRAWN_ID_BYTES];
+    rng_draw(draw, sizeof draw);
+    for (size_t i = 0; i < 2 * sizeof draw; i++)
+        ret[i] = "0123456789abcdef"[draw[i / 2] >> (4 * (~i & 1)) & 15];
+    ret[2 * sizeof draw] = '\0';
+}
+
+size_t request_refusal_headers(gateway *g, const char *origin, const char *given_id, http_header *ret)
+{
+    size_t n = 0;
+    request_name(g->refused_id, given_id);
+    ret[n++] = (http_header){"x-request-id", g->refused_id};
+    if (browser_allows_origins(g->config)) ret[n++] = (http_header){"vary", "origin"};
+    if (!browser_origin_is_allowed(g->config, origin)) return n;
+    ret[n++] = (http_header){"access-control-allow-origin", origin};
+    ret[n++] = (http_header){"access-control-expose-headers", READABLE_HEADERS};
+    return n;
+}
+
 static void common_headers(header_list *h, const gateway_request *rq, const char *content_type)
 {
     h->n = 0;
@@ -107,11 +150,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (rq->readable_origin || browser_allows_origins(rq->config)) header_add(h, "vary", "origin");
     if (!rq->readable_origin) return;
     header_add(h, "access-control-allow-origin", rq->readable_origin);
-    header_add(h, "access-control-expose-headers",
-               "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
-               "x-shoal-restarted, "
-               "x-shoal-ensemble, x-shoal-tool-syntax, "
-               "x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES);
+    header_add(h, "access-control-expose-headers", READABLE_HEADERS);
 }
 
 void request_finish(gateway_request *rq, int status, const char *error_code)

@@ -63,6 +63,8 @@ typedef struct request_facts {
 
 enum { REQUEST_MORE_MAX = 12 };
 
+enum { REQUEST_ID_SIZE = 129 };
+
 typedef struct gateway_request {
     /* Where it is served: parts of the gateway, as the request found them when it came. */
     struct gateway *gateway;
@@ -79,7 +81,7 @@ typedef struct gateway_request {
     /* What is asked, and by which transport: set by ingress_request_enter. */
     const struct endpoint *endpoint;
     ingress_request *ingress;
-    char id[129];                /* x-request-id */
+    char id[REQUEST_ID_SIZE];    /* x-request-id */
     char trace[TRACE_SIZE];      /* traceparent, with a span of ours; "": none (trace.h) */
     uint64_t trace_parent;       /* the sender's span; 0: none */
     background_kind background;  /* it has no client (ingress_request.h) */
@@ -204,6 +206,11 @@ void request_reply(gateway_request *rq, int status, const char *content_type, co
 void request_error(gateway_request *rq, const api_error *e);
 /* A message that became no request (malformed, too large, too many) was refused: counted as refused requests are. */
 void request_count_refused(struct gateway *g, const api_error *e);
+/* The headers of an answer that says so: its id, and CORS for an allowed origin. Into ret[HTTP_ERROR_HEADERS]; they
+ * last until the next call. origin, given_id: the request's, or NULL. */
+size_t request_refusal_headers(struct gateway *g, const char *origin, const char *given_id, http_header *ret);
+/* The client's x-request-id where it is fine, else a new one. */
+void request_name(char ret[REQUEST_ID_SIZE], const char *given);
 void request_preflight(gateway_request *rq); /* a browser asks for a page of an allowed origin (CORS) */
 
 /* A stream of events (messages/event.h), over HTTP as text/event-stream. */

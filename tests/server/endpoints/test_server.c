@@ -287,7 +287,35 @@ static void gateway_limits_bodies(void **state)
     big[sizeof big - 1] = '\0';
     open_house(&h, &(gateway_config){.limits = {.max_body_bytes = 1024}});
     expect(&h, CHAT, big, 413, "\"code\":\"request_too_large\"");
+    assert_non_null(strstr(h.reply, "x-request-id: "));
+    assert_non_null(strstr(h.reply, "vary: origin\r\n"));
+    assert_null(strstr(h.reply, "access-control-allow-origin"));
     close_house(&h);
+}
+
+/* A page must be able to read why, also where there never was a request. */
+static void gateway_lets_allowed_origins_read_early_refusals(void **state)
+{
+    static const char PAGE[] = "\r\norigin: http://localhost:3000\r\nx-request-id: mine";
+    static const struct {
+        const char *head;
+        int status;
+    } CASES[] = {{CHAT, 413}, {CHAT "\r\ncontent-length: 5", 400}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        house h;
+        char head[400], big[2048];
+        memset(big, ' ', sizeof big - 1);
+        big[sizeof big - 1] = '\0';
+        const char *line = strstr(CASES[i].head, "\r\n");
+        snprintf(head, sizeof head, CHAT "%s%s", PAGE, line ? line : "");
+        open_house(&h, &(gateway_config){.limits = {.max_body_bytes = 1024}});
+        expect(&h, head, big, CASES[i].status, "access-control-allow-origin: http://localhost:3000\r\n");
+        assert_non_null(strstr(h.reply, "x-request-id: mine\r\n"));
+        assert_non_null(strstr(h.reply, "access-control-expose-headers: age, x-request-id"));
+        expect(&h, CHAT "\r\norigin: https://evil.example", big, 413, "vary: origin");
+        assert_null(strstr(h.reply, "access-control-allow-origin"));
+        close_house(&h);
+    }
 }
 
 static void gateway_asks_for_keys_where_configured(void **state)
@@ -505,6 +533,7 @@ int main(void)
         cmocka_unit_test(gateway_waits_a_little_for_a_worker_that_starts),
         cmocka_unit_test(gateway_limits_requests_and_forgets_clients_that_left),
         cmocka_unit_test(gateway_limits_bodies),
+        cmocka_unit_test(gateway_lets_allowed_origins_read_early_refusals),
         cmocka_unit_test(gateway_asks_for_keys_where_configured),
         cmocka_unit_test(gateway_takes_another_configuration),
         cmocka_unit_test(gateway_keeps_its_configuration_when_the_next_is_wrong),
