@@ -178,6 +178,11 @@ sed "s/(hidden)/$digest/" "$work/shown.yaml" >"$work/again.yaml"
 "$SHOAL_BIN" config show "$work/again.yaml" | cmp - "$work/shown.yaml" || fail "what is shown is not shown again"
 "$SHOAL_BIN" config show --json "$work/c.yaml" | grep -q '^{"listen":"127.0.0.1:8080",' || fail "config show --json"
 
+# The example of aliases in docs/configuration.md, and the models that it names.
+{ echo "manifest: $models/models.json"; sed -n '/^models: # the targets/,/^```$/p' docs/configuration.md | grep -v '^```'; } >"$work/c.yaml"
+grep -q '^  whisper-1: home-ears$' "$work/c.yaml" || fail "no example of aliases: $(cat "$work/c.yaml")"
+"$SHOAL_BIN" serve --check -c "$work/c.yaml" >"$work/out" 2>&1 || fail "the example of aliases: $(cat "$work/out")"
+
 # A worker that comes back as another model than the file that was looked at.
 ln -s "$models/home-intent.gguf" "$work/m.gguf"
 echo "models: [{name: m, path: m.gguf}]

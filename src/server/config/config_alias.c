@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "config/config.h"
 #include "config/config_schema.h"
 
@@ -53,9 +54,19 @@ static int no_such_target(const gateway_config *c, const config_alias *a, shoal_
     for (size_t i = 0; i < c->n_pipelines; i++) names[n++] = c->pipelines[i].name;
     const char *near = config_nearest(a->model, names, n);
     free(names);
+    bool may_be_listed = !near && name_is_fine(a->model, strlen(a->model));
     return err_set(err, SHOAL_EINVALID,
                    "aliases.%s: '%s' is no model, ensemble, route or pipeline of this file%s%s%s", a->name,
-                   a->model, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                   a->model,
+                   near            ? "; did you mean '"
+                   : may_be_listed ? "; if models.json lists it, add `- name: "
+                                   : "",
+                   near            ? near
+                   : may_be_listed ? a->model
+                                   : "",
+                   near            ? "'?"
+                   : may_be_listed ? "` under models"
+                                   : "");
 }
 
 static int check_alias(const gateway_config *c, const config_alias *a, shoal_err *err)

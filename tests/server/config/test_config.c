@@ -89,7 +89,10 @@ static const bad_case bad_cases[] = {
     {MODELS "aliases:\n  gpt-4o: m\n  llama3.2:1b: n\n",
      "aliases.llama3.2:1b: 'n' is no model, ensemble, route or pipeline of this file; did you mean 'm'?", 5},
     {MODELS "aliases:\n  gpt-4o: elsewhere\n",
-     "'elsewhere' is no model, ensemble, route or pipeline of this file", 4},
+     "'elsewhere' is no model, ensemble, route or pipeline of this file; if models.json lists it, add `- "
+     "name: "
+     "elsewhere` under models",
+     4},
     {MODELS "aliases:\n  x: 'm:german'\n", "'m:german' is no model", 4},
     {MODELS "aliases:\n  m: m\n", "aliases.m: is the name of a model of this file: remove this alias", 4},
     {"models: [{name: m, adapters: [{name: a, path: b}]}]\naliases: {'m:a': m}\n",
