@@ -119,3 +119,44 @@ int follow_apply(grounding *g, const lexicon *lex, bool yes, const sha256_digest
     }
     return 0;
 }
+
+/* ---- what answers another question ------------------------------------------------------------------- */
+
+/* A request, a refusal or small talk of its own; the rest may be the answer to what was asked. */
+static bool stands_alone(const grounding *g)
+{
+    switch (g->verdict) {
+    case GROUND_ASK:
+    case GROUND_MISSING:
+    case GROUND_CANNOT:
+    case GROUND_PROPOSE:
+    case GROUND_UNCLEAR:
+    case GROUND_NOTHING: return g->question;
+    default: return true;
+    }
+}
+
+static bool is_part_of(const device_set *s, const device_set *all)
+{
+    for (size_t i = 0; i < DEVICES_MAX / 64; i++)
+        if (s->bits[i] & ~all->bits[i]) return false;
+    return true;
+}
+
+int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
+                    arena *a)
+{
+    grounding asked, own, whole;
+    *ret = NULL;
+    if (ground(&asked, lex, list, n, t->request, a, NULL)) return SHOAL_ENOMEM;
+    if (asked.verdict != GROUND_ASK || !follow_same_text(t->reply, asked.text)) return 0;
+    if (ground(&own, lex, list, n, t->answer, a, NULL)) return SHOAL_ENOMEM;
+    if (stands_alone(&own)) return 0;
+    size_t len = strlen(t->request);
+    while (len && strchr(" \t\r\n.!?", t->request[len - 1])) len--;
+    const char *text = arena_printf(a, "%.*s %s", (int)len, t->request, t->answer);
+    if (!text || ground(&whole, lex, list, n, text, a, NULL)) return SHOAL_ENOMEM;
+    /* Every word of both is explained, and nothing is done to what was not asked about. */
+    if (whole.verdict == GROUND_ACT && is_part_of(&whole.named, &asked.named)) *ret = text;
+    return 0;
+}

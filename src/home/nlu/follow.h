@@ -34,4 +34,12 @@ int follow_digest(sha256_digest *ret, const device_option *o);
  * GROUND_PROPOSE stays, anything else becomes GROUND_UNCLEAR. SHOAL_ENOMEM, or 0. */
 int follow_apply(grounding *g, const lexicon *lex, bool yes, const sha256_digest *about);
 
+typedef struct follow_turn {
+    const char *request, *reply, *answer;
+} follow_turn;
+/* Did the reply to the request ask which device is meant, and does the answer tell it ("turn on the lamp", "the left
+ * one")? *ret: both as one request, in the arena; NULL: it did not, or does not. SHOAL_ENOMEM, or 0. */
+int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
+                    arena *a);
+
 #endif

@@ -78,12 +78,20 @@ static int ground_recall(bool *ret_asked, sha256_digest *ret_about, const config
     return *ret_asked ? follow_digest(ret_about, o) : rc;
 }
 
+static int ground_complete(const char **ret, const config_stage *s, const process_input *in,
+                           const char *request, const char *reply)
+{
+    follow_turn t = {.request = request, .reply = reply, .answer = in->text};
+    return follow_complete(ret, s->own, in->devices, in->n_devices, &t, in->memory);
+}
+
 const stage_runner rule_ground_runner = {.start = start_ground,
                                          .text = final_text,
                                          .options = options_of,
                                          .intent = ground_intent,
                                          .read_answer = ground_read_answer,
-                                         .recall = ground_recall};
+                                         .recall = ground_recall,
+                                         .complete = ground_complete};
 
 /* ---- its keys ----------------------------------------------------------------------------------- */
 

@@ -129,6 +129,20 @@ int process_take_answer(process_input *in, api_error *e)
     return !status && in->confirm ? take_by_token(in, e) : status;
 }
 
+static int complete_request(process_input *in, const char *request, const char *reply, api_error *e)
+{
+    const char *whole = NULL;
+    for (unsigned i = 0; i < in->pipeline->n_stages && !whole; i++) {
+        const config_stage *st = &in->pipeline->stages[i];
+        const stage_runner *r = asking(in->pipeline, st);
+        if (r && r->complete && r->complete(&whole, st, in, request, reply)) return api_error_nomem(e);
+    }
+    char *text = whole ? arena_strdup(in->memory, whole) : NULL;
+    if (whole && !text) return api_error_nomem(e);
+    if (text) in->text = text;
+    return 0;
+}
+
 int process_take_turn(process_input *in, const char *request, const char *reply, api_error *e)
 {
     for (unsigned i = 0; i < in->pipeline->n_stages; i++) {
@@ -143,5 +157,5 @@ int process_take_turn(process_input *in, const char *request, const char *reply,
         if (r->read_answer(&answer, st, in->text, in->memory)) return api_error_nomem(e);
         return take_up(in, st, request, &about, answer, e);
     }
-    return 0;
+    return complete_request(in, request, reply, e);
 }

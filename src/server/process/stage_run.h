@@ -111,6 +111,10 @@ typedef struct stage_runner {
      * what? SHOAL_ENOMEM, or 0. */
     int (*recall)(bool *ret_asked, sha256_digest *ret_about, const config_stage *s, const process_input *in,
                   const char *request, const char *reply);
+    /* Did `reply` ask what in->text answers ("which one?", "the left one")? *ret: the request with that answer in it, in
+     * in->memory; NULL: it did not, or in->text is a request of its own. SHOAL_ENOMEM, or 0. NULL: none does. */
+    int (*complete)(const char **ret, const config_stage *s, const process_input *in, const char *request,
+                    const char *reply);
 } stage_runner;
 
 /* That of the stage's kind, which the registry of its pipeline has. */

@@ -182,6 +182,46 @@ static void devices_of_a_chat_keep_their_units(void **state)
     }
 }
 
+/* "Which one?" is answered by the next message, and by nothing that asks for something else. */
+static void an_answer_completes_the_request(void **state)
+{
+#define LAMPS                                                                                               \
+    "{\"role\":\"system\",\"content\":\"light.den 'Den Lamp' = off\\nlight.nursery 'Nursery Lamp' = off\\n" \
+    "light.hall 'Hall Light' = off\\nlock.a 'Front Door' = locked\\nlock.b 'Back Door' = locked\"},"
+#define WHICH(request, reply, answer)                                                                        \
+    "[" LAMPS "{\"role\":\"user\",\"content\":\"" request "\"},{\"role\":\"assistant\",\"content\":\"" reply \
+    "\"},{\"role\":\"user\",\"content\":\"" answer "\"}]"
+#define LAMP(answer) WHICH("turn on the lamp", "Which one: Den Lamp or Nursery Lamp?", answer)
+#define DOOR(answer) WHICH("unlock the door!", "Which one: Front Door or Back Door?", answer)
+    static const struct {
+        const char *messages, *told, *lacks;
+    } CASES[] = {
+        {LAMP("den"), "light.turn_on of Den Lamp.", "Nursery"},
+        {LAMP("the den one"), "light.turn_on of Den Lamp.", "Nursery"},
+        {LAMP("the nursery lamp, please"), "light.turn_on of Nursery Lamp.", "Den"},
+        {LAMP("both"), "light.turn_on of Den Lamp, light.turn_on of Nursery Lamp.", "Hall"},
+        {DOOR("the back door"), "lock.unlock of Back Door.", "Front"},
+        {LAMP("hall"), "", "light.turn_on"},           /* it was not asked about */
+        {LAMP("the hall light"), "", "light.turn_on"}, /* nor this */
+        {LAMP("not the den one"), "light.turn_on of Nursery Lamp.", "Den"},
+        {LAMP("the den is dark"), "", "light.turn_on"}, /* a remark */
+        {LAMP("den tomorrow"), "", "light.turn_on"},    /* later */
+        {LAMP("why?"), "", "light.turn_on"},            /* a question */
+        {LAMP("lock the back door"), "lock.lock of Back", "light.turn_on"},
+        {WHICH("turn on the lamp", "Which one do you like?", "den"), "",
+         "light.turn_on"}, /* somebody else's */
+    };
+    bench t;
+    bench_load(&t, SHOAL_SOURCE_DIR "/tests/data/chat/units.yaml");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        start(&t, "home", request_of(CASES[i].messages, NULL));
+        let_run(&t);
+        const char *told = buf_text(&t.told);
+        if (!strstr(told, CASES[i].told) || strstr(told, CASES[i].lacks)) fail_msg("%zu: %s", i, told);
+    }
+    bench_close(&t);
+}
+
 /* Another name goes to the calls underneath. */
 static void a_model_is_asked_as_before(void **state)
 {
@@ -292,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_answers_as_a_model),
         cmocka_unit_test(devices_of_a_chat_keep_their_units),
+        cmocka_unit_test(an_answer_completes_the_request),
         cmocka_unit_test(a_model_is_asked_as_before),
         cmocka_unit_test(a_pipeline_rests_and_is_left),
         cmocka_unit_test(what_a_pipeline_cannot_do_is_refused),
