@@ -43,8 +43,11 @@ static const char *say_state(grounder *g, size_t i, const char *reply)
 const char *ask_asked_state(const units *u, unit_set used)
 {
     const char *s = NULL;
-    for (size_t i = 0; i < u->n; i++)
-        if (used >> i & 1 && u->at[i].kind == UNIT_WORD && u->at[i].state) s = u->at[i].s;
+    for (size_t i = 0; i < u->n; i++) {
+        if (!(used >> i & 1) || u->at[i].kind != UNIT_WORD || !u->at[i].state) continue;
+        if (s && strcmp(s, u->at[i].s) != 0) return NULL; /* "open or closed" */
+        s = u->at[i].s;
+    }
     return s;
 }
 

@@ -106,6 +106,7 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
     if (r->n_whole == 1 && is_that_name(g, r->device, m) && !group && !devices_has_unknown(&g->d, m) &&
         device_set_count(&t->targets) != 1)
         take_name(g, t, r->device, m);
+    size_t before = device_set_count(&t->targets); /* "both lamps but not the kitchen one" */
     for (size_t i = 0; i < r->n_except; i++) {
         device_set gone = devices_find(&g->d, &r->except[i], UINT64_MAX, &unused);
         if (device_set_count(&gone) == 0) return NOT_CLEAR;
@@ -115,7 +116,7 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
     grounder_name_all(g, &t->targets);
     if (n == 0 || (m->beside && (r->n_whole || attempt_is_careful(g, t)))) return NOT_HERE;
     if (!group && n > 1) return ASK_WHICH;
-    if (m->both && n != 2) return ASK_WHICH;
+    if (m->both && before != 2) return ASK_WHICH;
     return m->count && m->count != n ? ASK_WHICH : DO_IT;
 }
 
@@ -210,6 +211,18 @@ static attempt explain(grounder *g, const action_def *x, const clause_rest *r)
     return t;
 }
 
+/* Another action has the same verb for one of these: "open" of a door, where this one opens valves. */
+static bool verb_serves(const grounder *g, const char *verb, const device_set *targets)
+{
+    for (size_t k = 0; k < g->lex->n_actions; k++) {
+        const action_def *x = &g->lex->actions[k];
+        if (!x->service || !x->verb || strcmp(x->verb, verb) != 0) continue;
+        for (size_t i = 0; i < g->d.n; i++)
+            if (device_set_has(targets, i) && attempt_serves(g, x, i)) return true;
+    }
+    return false;
+}
+
 attempt attempt_action(grounder *g, const action_def *x, const units *u, const clause_rest *r)
 {
     attempt t = {.action = x, .rest = r};
@@ -219,6 +232,7 @@ attempt attempt_action(grounder *g, const action_def *x, const units *u, const c
     if (r->later || r->forbidden || r->withdrawn) t.how = r->later ? FOR_A_TIME : NOT_CLEAR;
     if (strange) t.how = t.how == NOT_HERE && entity_mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
     if (t.how == DO_IT) t.how = ground_attempt_check_kinds(g, &t);
+    if (t.how == CANNOT && x->verb && verb_serves(g, x->verb, &t.targets)) t.how = NOT_CLEAR;
     if (t.how == DO_IT) t.how = assign_values(g, &t, u, r);
     if (!x->service && (t.how == OUT_OF_RANGE || t.how == DIFFERENCE)) t.how = DO_IT; /* nothing is set */
     if (!x->service && (t.how == ASK_VALUE || t.how == WRONG_UNIT || t.how == NOT_SO))
@@ -233,10 +247,18 @@ const char *attempt_target_names(grounder *g, const attempt *t, bool any)
     return grounder_names(g, &t->targets, any);
 }
 
+/* What the first kind that it is for is called: "timer". */
+static const char *kind_of_action(const grounder *g, const action_def *x)
+{
+    for (size_t k = 0; k < g->lex->n_kinds; k++)
+        if (x->kinds >> k & 1 && g->lex->kinds[k].words.n) return g->lex->kinds[k].words.at[0];
+    return x->verb ? x->verb : "";
+}
+
 static const char *what_was_said(grounder *g, const attempt *t)
 {
     const entity_mention *m = &t->rest->what;
-    return m->n ? grounder_slice(g, m->begin, m->end) : t->action->verb ? t->action->verb : "";
+    return m->n ? grounder_slice(g, m->begin, m->end) : kind_of_action(g, t->action);
 }
 
 /* Sentences with the bounds of a value: of the device that it is out of, else of the first. */

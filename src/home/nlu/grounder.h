@@ -30,8 +30,8 @@ typedef enum outcome {
     WRONG_UNIT,
     DIFFERENCE,
     ASK_VALUE,
-    NOT_SO, /* it can, but not with all that was said */
     CANNOT,
+    NOT_SO, /* it can, but not with all that was said */
     FOR_A_TIME,
     NO_TARGET,
     NOT_HERE,
