@@ -199,7 +199,8 @@ static void read_states(reader *r, const yaml_node *root)
     r->l->states.at = source_take(r->s, n, sizeof *r->l->states.at);
     r->l->state_for = source_take(r->s, n, sizeof *r->l->state_for);
     for (size_t i = 0; i < list->n && !lexicon_failed(r); i++) read_same_states(r, list->items[i]);
-    source_texts(r->s, yaml_get(root, "no_states"), &r->l->no_states);
+    const yaml_node *none = yaml_get(root, "no_states");
+    if (none) source_texts(r->s, source_need(r->s, root, "no_states", YAML_LIST), &r->l->no_states);
 }
 
 /* [open, closed], or {"on": [heat, cool], "off": []} */

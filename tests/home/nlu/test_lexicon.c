@@ -38,6 +38,7 @@ static void what_is_malformed_is_refused_with_file_and_line(void **state)
         {"states: [an, aus]", "states: [[an]]", ":7: one word is expected"},
         {"states: [an, aus]", "states: [sehr hell]", ":7: one word is expected"},
         {"states: [an, aus]", "states: [an|, aus]", ":7: one word is expected here, or several"},
+        {"states: [an, aus]", "states: [an, aus]\nno_states: weg", ":8: 'no_states' must be a list"},
         {"states: [an, aus]", "states: [an, aus]\nno_states: [[weg]]", ":8: a text is expected"},
         /* words */
         {"fillers: [bitte], ", "", "words: 'fillers' is missing: words without meaning"},
