@@ -20,6 +20,8 @@ static void look(const json_t *list)
         const char *name = json_string_value(json_object_get(o, "name"));
         const char *area = json_string_value(json_object_get(o, "area"));
         if (!id || !name || !pipeline_device_text_ok(id) || !pipeline_device_text_ok(name)) abort();
+        const char *unit = json_string_value(json_object_get(o, "unit"));
+        if (unit && (!pipeline_device_text_ok(unit) || strlen(unit) > 16)) abort();
         if (area && !pipeline_device_text_ok(area)) abort();
         if (json_array_size(json_object_get(o, "aliases")) > PIPELINE_ALIASES_MAX) abort();
         for (size_t k = 0; k < i && k < 64; k++)
@@ -27,11 +29,21 @@ static void look(const json_t *list)
     }
 }
 
+static void count(json_t *left)
+{
+    const char *domain;
+    json_t *n;
+    json_object_foreach(left, domain, n)
+    {
+        if (!*domain || !pipeline_device_text_ok(domain) || json_integer_value(n) < 1) abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const domains[] = {"light", "lock", "cover"};
     home_export x = {0};
-    json_t *list = NULL;
+    json_t *list = NULL, *left = NULL;
     shoal_err err;
     for (size_t at = 0; at < size;) {
         const uint8_t *end = memchr(data + at, '\n', size - at);
@@ -44,6 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (holds(home_export_devices(&x, domains, 3, &list, &err) == 0)) look(list);
     json_decref(list);
+    if (holds(home_export_left_out(&x, domains, 3, &left, &err) == 0)) count(left);
+    json_decref(left);
     home_export_done(&x);
     return 0;
 }
