@@ -55,7 +55,7 @@ function inline(text, depth = 0) {
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( +|$)(.*)$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const ROW = /^\s*\|?(.+?)\|?\s*$/;
@@ -104,6 +104,15 @@ function takeQuote(lines, i, depth) {
   return [el("blockquote", null, blocks(lines.slice(i, to).map((l) => QUOTE.exec(l)[1]), depth + 1)), to];
 }
 
+// Without the signs that close it, which stand behind a space: "C#" is a name. No pattern, whose search would take a time that
+// grows with the square of the line.
+function headingText(text) {
+  const whole = text.trimEnd();
+  let end = whole.length;
+  while (whole[end - 1] === "#") end--;
+  return (end && whole[end - 1] !== " " ? whole : whole.slice(0, end)).trim();
+}
+
 // An item goes on with lines that are indented, and with those that begin nothing else.
 function takeList(lines, i, depth) {
   const numbered = /\d/.test(ITEM.exec(lines[i])[2]);
@@ -141,7 +150,7 @@ function blocks(lines, depth, bare) {
       continue;
     }
     if (FENCE.test(lines[i])) [made, i] = takeFence(lines, i);
-    else if (heading) [made, i] = [el(`h${Math.min(heading[1].length + 3, 6)}`, null, inline(heading[2])), i + 1];
+    else if (heading) [made, i] = [el(`h${Math.min(heading[1].length + 3, 6)}`, null, inline(headingText(heading[2]))), i + 1];
     else if (RULE.test(lines[i])) [made, i] = [el("hr"), i + 1];
     else if (QUOTE.test(lines[i]) && depth < DEPTH_MAX) [made, i] = takeQuote(lines, i, depth);
     else if (ITEM.test(lines[i]) && depth < DEPTH_MAX) [made, i] = takeList(lines, i, depth);

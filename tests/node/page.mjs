@@ -477,7 +477,7 @@ const answers = (stand, words) => (stand.chat = (res) => {
 });
 
 test("Markdown is rendered, and what could be dangerous in it is text", () => withStand(async (stand) => {
-  const source = ["# A title\n\nSome **bold**, *slanted* and `code` with snake_case_names and 2 * 3 * 4.\nA second line.\n\n", "- one\n- two\n  - inner\n\n1. first\n2. second\n\n",
+  const source = ["# A title ##\n\n### In C#\n\nSome **bold**, *slanted* and `code` with snake_case_names and 2 * 3 * 4.\nA second line.\n\n", "- one\n- two\n  - inner\n\n1. first\n2. second\n\n",
     "```js\nconst a = \"<b>\"; // a line that is wider than a phone, and does not break, but can be scrolled to its end\n\n**not bold**\n```\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n---\n\n",
     "[good](https://example.com/a_(b)) https://example.org/x. [bad](javascript:alert(1)) [data](data:text/html,x) ![pic](https://example.com/p.png) <img src=x onerror=alert(1)> <script>alert(1)</script>\n\n", "[rel](/v1/models) last **open"];
   answers(stand, source.join("").match(/[^]{1,3}/g)); // in pieces that end anywhere
@@ -487,6 +487,7 @@ test("Markdown is rendered, and what could be dangerous in it is text", () => wi
   await idle(page);
   const all = (selector) => page.$$eval(`.msg.assistant > .text ${selector}`, (nodes) => nodes.map((n) => n.textContent));
   assert.deepEqual(await all("h4"), ["A title"]);
+  assert.deepEqual(await all("h6"), ["In C#"]);
   assert.deepEqual(await all("strong"), ["bold", "2"]);
   assert.deepEqual(await all("em"), ["slanted"]);
   assert.deepEqual(await all("ul > li"), ["one", "twoinner", "inner"]);
