@@ -63,7 +63,8 @@ static device *find_same(device_list *l, const device *d, bool has_id)
     return NULL;
 }
 
-/* With its room in it, where it has one; else, or where that is taken, with a number. */
+/* With its room in it, where it has one; else, or where that is taken, with a number. It stays where that would be too
+ * long for an id. */
 static int make_longer_id(device_list *l, device *d, arena *a)
 {
     const char *id = d->id;
@@ -75,7 +76,7 @@ static int make_longer_id(device_list *l, device *d, arena *a)
     const char *longer = id;
     for (unsigned k = 2; id_is_taken(l, longer); k++)
         if (!(longer = arena_printf(a, "%s_%u", id, k))) return SHOAL_ENOMEM;
-    d->id = longer;
+    if (pipeline_device_text_ok(longer)) d->id = longer;
     return 0;
 }
 
@@ -92,7 +93,10 @@ static int tell_apart(device_list *l, device *d, arena *a)
 
 static int device_list_put(device_list *l, const device *given, bool has_id, arena *a)
 {
-    device d = *given, *same = find_same(l, &d, has_id);
+    device d = *given;
+    if (!pipeline_device_text_ok(d.name)) return 0;
+    if (d.state && *d.state && !pipeline_device_text_ok(d.state)) d.state = "";
+    device *same = find_same(l, &d, has_id);
     if (same) {
         d.id = same->id;
         if (!d.state || !*d.state) d.state = same->state;
@@ -100,7 +104,7 @@ static int device_list_put(device_list *l, const device *given, bool has_id, are
         return 0;
     }
     if (!has_id && id_is_taken(l, d.id) && tell_apart(l, &d, a)) return SHOAL_ENOMEM;
-    if (l->n == DEVICES_MAX || !pipeline_device_text_ok(d.id)) return 0;
+    if (l->n == DEVICES_MAX || !pipeline_device_text_ok(d.id) || id_is_taken(l, d.id)) return 0;
     l->made_id[l->n] = !has_id;
     l->at[l->n++] = d;
     return 0;
@@ -117,7 +121,7 @@ int device_list_add(device_list *to, const char *domain, const char *name, arena
     if (!d.id || !shown) return SHOAL_ENOMEM;
     for (char *p = shown; is_id && *p; p++)
         if (*p == '_') *p = ' ';
-    return pipeline_device_text_ok(d.name) ? device_list_put(to, &d, is_id, a) : 0;
+    return device_list_put(to, &d, is_id, a);
 }
 
 /* ---- an entry of YAML ---------------------------------------------------------------------------- */
@@ -178,7 +182,6 @@ static void list_flush(list_reader *r)
         d.area = list_keep(r, areas, strcspn(areas, ","));
     }
     if (d.area && !pipeline_device_text_ok(d.area)) d.area = NULL;
-    if (*d.state && !pipeline_device_text_ok(d.state)) d.state = "";
     if (d.name && d.id && !r->nomem && device_list_put(r->to, &d, r->id != NULL, r->a)) r->nomem = true;
     for (size_t i = 0; i < KEY_OTHER; i++) {
         r->nomem |= r->values[i].failed;

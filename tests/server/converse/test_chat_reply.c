@@ -219,6 +219,10 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
 }
 
 /* "ID 'NAME' (AREA) = STATE +ALIASES;" of each. */
+#define L32  "abcdefghijklmnopqrstuvwxyzabcdef"
+#define L126 L32 L32 L32 "abcdefghijklmnopqrstuvwxyzabcd"
+#define L128 L32 L32 L32 L32
+
 static void put_list(buf *out, const device_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -253,6 +257,15 @@ static void device_list_reads_the_forms_of_applications(void **state)
         {"- domain: light\n  names: Küche\r\n- names: without a domain\n- names:\n  domain: light\n",
          "light.küche 'Küche';"},
         {"nothing: here\n- a point\nhttp://x.y:\nsome.thing:\n", ""},
+        /* no device's name or state: control characters, and more than 128 bytes */
+        {"light.a 'Lamp\a' = on\nlight.b 'Lamp' = o\x1bn\nlight.c 'L" L128 "' = on\nlight.d 'D' = o" L128
+         "\n",
+         "light.b 'Lamp';light.d 'D';"},
+        /* an id with the room in it would be too long: it stays, and another one that would have it is none */
+        {"- names: L\n  domain: light\n  areas: " L126
+         "\n- names: L\n  domain: light\n  areas: Hall\n- names: L\n"
+         "  domain: light\n  areas: M" L126 "\n",
+         "light.l 'L' (" L126 ");light.l_hall 'L' (Hall);"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
