@@ -80,11 +80,56 @@ if [ -n "$wav" ]; then
         says ': transcribe'
     done
 fi
+# What is done with a text is said before it.
+"$SHOAL_BIN" run --server "$url" home-chat-s --raw "Turning on" -n 1 >"$work/both" 2>&1
+head -1 "$work/both" | grep -q "^home-chat-s: the text goes on; served at $url$" || fail "what it is comes late: $(cat "$work/both")"
+tail -1 "$work/both" | grep -q '^cut at 1 tokens' || fail "it is not said that it is cut: $(cat "$work/both")"
 run there nobody hello
 says 'has no model "nobody"'
 run here nobody hello
 says 'no file or folder "nobody"'
 stop_shoal
+# A text that goes on is printed as it comes: this server ends it once the first piece was seen.
+python3 - "$work" <<'END' >"$work/fake.log" 2>&1 &
+import http.server, os, sys, time
+work = sys.argv[1]
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *a): pass
+    def answer(self, kind):
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+    def put(self, text):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+    def do_GET(self):
+        self.answer("application/json")
+        self.put(b'{"data":[{"id":"m","task":"generate","chat_template":"default"}]}')
+        self.put(b"")
+    def do_POST(self):
+        self.answer("text/event-stream")
+        self.put(b'data: {"choices":[{"index":0,"text":"first"}]}\n\n')
+        for _ in range(400):
+            if os.path.exists(work + "/seen"): break
+            time.sleep(0.05)
+        self.put(b'data: {"error":{"message":"out of paper"}}\n\n')
+        self.put(b"")
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+open(work + "/fake.new", "w").write("http://127.0.0.1:%d" % server.server_port)
+os.rename(work + "/fake.new", work + "/fake")
+server.serve_forever()
+END
+fake=$!
+for _ in $(seq 200); do [ -s "$work/fake" ] && break; sleep 0.05; done
+"$SHOAL_BIN" run --server "$(cat "$work/fake")" m hello >"$work/part" 2>"$work/err" &
+part=$!
+for _ in $(seq 200); do grep -q first "$work/part" && break; sleep 0.05; done
+grep -q first "$work/part" || fail "the first piece waits for the last: $(cat "$work/err")"
+touch "$work/seen"
+wait $part && fail "a reply that was broken off is one"
+grep -q 'broke the reply off: out of paper' "$work/err" || fail "$(cat "$work/err")"
+end $fake
 run there home-intent hello
 says 'no Shoal serves there'
 echo "texts, words, standard input, documents, pictures, sound; here and there"

@@ -78,7 +78,7 @@ static int cmd_run_peek(peeked *ret, const char *arg, const char *manifest, shoa
 /* Beside the answer: what was done with the text. */
 static void say_which(const options *o, const char *what, const char *model, const char *where)
 {
-    if (!o->chat.json) cli_say("%s: %s%s%s\n", model, what, *where ? ", by the Shoal at " : "", where);
+    if (!o->chat.json) cli_say("%s: %s%s%s\n", model, what, *where ? "; served at " : "", where);
 }
 
 /* ---- generation ---------------------------------------------------------------------------------------- */
@@ -195,13 +195,15 @@ static int run_there(const options *o, const served *at, int n, char **words, sh
     if (rc == 0 && generates && !o->raw && !at->is_plain) {
         rc = cmd_run_reply(o, at->model, text.data, err);
     } else if (rc == 0) {
+        bool streams = generates && !c->json;
         run_input in = {.text = whole ? text.data : words[0],
                         .more = words + 1,
                         .n_more = (size_t)n - 1,
                         .sampling = &c->sampling,
                         .json = c->json};
-        rc = run_served(at, &in, c->key, err);
-        if (rc == 0) say_which(o, generates ? "the text goes on" : at->task, at->model, at->url);
+        if (streams) say_which(o, "the text goes on", at->model, at->url);
+        rc = streams ? run_served_stream(at, &in, c->key, err) : run_served(at, &in, c->key, err);
+        if (rc == 0 && !streams) say_which(o, at->task, at->model, at->url);
     }
     buf_done(&text);
     return rc;

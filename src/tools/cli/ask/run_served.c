@@ -11,20 +11,28 @@
 #include "json/json.h"
 #include "command/cli_model.h"
 #include "command/cli_process.h"
+#include "command/sse_client.h"
 #include "cli/ask/task_print.h"
 #include "tasks/task.h"
 
 enum { FILE_MAX_BYTES = 128 << 20 };
 
 /* Behind the reply of a model that writes. */
-static void say_if_cut(const json_t *answer, const cli_sampling *sampling)
+static void say_if_cut(const char *reason, long long n_tokens, const cli_sampling *sampling)
 {
-    const json_t *n = json_object_get(json_object_get(answer, "usage"), "completion_tokens");
-    const json_t *choice = json_array_get(json_object_get(answer, "choices"), 0);
-    const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
-    if (!reason || strcmp(reason, "length") != 0) return;
+    if (strcmp(reason, "length") != 0) return;
     fflush(stdout);
-    cli_sampling_say_cut(sampling, (size_t)json_integer_value(n));
+    cli_sampling_say_cut(sampling, (size_t)n_tokens);
+}
+
+static const json_t *choice_of(const json_t *answer)
+{
+    return json_array_get(json_object_get(answer, "choices"), 0);
+}
+
+static long long tokens_of(const json_t *answer)
+{
+    return json_integer_value(json_object_get(json_object_get(answer, "usage"), "completion_tokens"));
 }
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
@@ -121,8 +129,64 @@ int run_served(const served *at, const run_input *in, const char *key, shoal_err
         cli_printf("%s\n", text.data);
     else if (rc == 0)
         task_print(at->task, in->extra ? json_array_get(json_object_get(answer, "data"), 0) : answer);
-    if (in->sampling) say_if_cut(answer, in->sampling);
+    if (in->sampling)
+        say_if_cut(json_text_of(choice_of(answer), "finish_reason"), tokens_of(answer), in->sampling);
     json_decref(answer);
     buf_done(&text);
+    return rc;
+}
+
+/* ---- a text as it comes -------------------------------------------------------------------------------- */
+
+typedef struct streamed {
+    shoal_err err;
+    char finish[16];
+    long long n_tokens;
+    bool done, begun;
+} streamed;
+
+static int run_served_on_event(void *user, const sse_event *e)
+{
+    streamed *s = user;
+    json_t *o = NULL;
+    if (sse_is_done(e)) {
+        s->done = true;
+        return 1;
+    }
+    if (json_parse(&o, e->data, e->n_data, "an event of the answer", &s->err) != 0) return 1;
+    const json_t *error = json_object_get(o, "error"), *choice = choice_of(o);
+    const json_t *text = json_object_get(choice, "text");
+    const char *finish = json_text_of(choice, "finish_reason");
+    if (error)
+        err_set(&s->err, SHOAL_EUNAVAILABLE, "the server broke the reply off: %s",
+                json_text_of(error, "message"));
+    size_t n = json_string_length(text);
+    s->begun |= n > 0;
+    bool unread = n && (cli_write(json_string_value(text), n) != 0 || fflush(stdout) != 0);
+    if (*finish) snprintf(s->finish, sizeof s->finish, "%s", finish);
+    if (tokens_of(o) > 0) s->n_tokens = tokens_of(o);
+    json_decref(o);
+    return error || unread;
+}
+
+int run_served_stream(const served *at, const run_input *in, const char *key, shoal_err *err)
+{
+    const task_endpoint *to = &TASK_ENDPOINTS[ASK_COMPLETION];
+    streamed s = {0};
+    sse_client c = {.event = run_served_on_event, .user = &s, .http.fd = -1};
+    json_t *o = question(to, at, in);
+    if (!o) return err_set(err, SHOAL_EINVALID, "the text is not UTF-8");
+    json_object_set_new(o, "stream", json_true());
+    json_object_set_new(o, "stream_options", json_pack("{s:b}", "include_usage", 1));
+    char *body = json_dumps(o, JSON_COMPACT);
+    int rc = body ? sse_client_ask(&c, &at->where, to->path, body, key, err) : err_nomem(err);
+    if (rc == 0 && s.err.code)
+        rc = err_set(err, s.err.code, "%s", s.err.message);
+    else if (rc == 0 && !s.done && !ferror(stdout))
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "the server left in the middle of the reply");
+    if (rc == 0 || s.begun) cli_printf("\n");
+    if (rc == 0) say_if_cut(s.finish, s.n_tokens, in->sampling);
+    free(body);
+    json_decref(o);
     return rc;
 }

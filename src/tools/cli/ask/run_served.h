@@ -16,5 +16,7 @@ typedef struct run_input {
 
 /* Ask the endpoint of its task, print what it answers. A model that generates continues the text as it is. */
 int run_served(const served *at, const run_input *in, const char *key, shoal_err *err);
+/* The same of a model that generates: the text is printed as it comes. */
+int run_served_stream(const served *at, const run_input *in, const char *key, shoal_err *err);
 
 #endif
