@@ -45,7 +45,7 @@ Turning off Bedroom Lamp.
   -> light.turn_off {"target":"light.bedroom_lamp"}' ] || fail "the pipeline said: $out"
 echo hello | "$SHOAL_BIN" chat --server "$url" --system "Be brief." --json | grep -q '"tokens":[1-9]' || fail "a system message is for a model"
 at_terminal chat --server "$url" home-chat-s
-grep -q 'home-chat-s replies, of the Shoal at http' "$screen" || fail "no word of who replies: $(cat -v "$screen")"
+grep -q 'home-chat-s, served at http.* replies' "$screen" || fail "no word of who replies: $(cat -v "$screen")"
 keys 'turn on the kitchen light\r'
 await '-> light.turn_on \{"target": "light.kitchen"\}'
 await '[0-9]+ tokens, ([0-9.]+ tokens/s, )?first after [0-9]+ ms'

@@ -26,7 +26,7 @@ static void greet(const chat_session *s)
     const char *name = s->voice->model;
     char *use =
         s->voice->use && *s->voice->use ? strdup(s->voice->use) : cli_model_use(name, s->o->model.manifest);
-    if (*s->voice->where) cli_say("%s replies, of the Shoal at %s.\n", name, s->voice->where);
+    if (*s->voice->where) cli_say("%s, served at %s, replies.\n", name, s->voice->where);
     if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
         cli_say(
@@ -36,7 +36,7 @@ static void greet(const chat_session *s)
     else if (s->voice->pipeline)
         fprintf(stderr, "Each line is handled on its own. Calls (->) are shown, not carried out.\n");
     else if (use && !s->o->system)
-        fprintf(stderr, "It knows no devices; -s gives it a system message.\n");
+        fprintf(stderr, "It knows no devices; /system TEXT gives it a system message.\n");
     fprintf(stderr, "Ctrl-C stops a reply, Ctrl-D ends the chat, /help lists the commands.\n");
     free(use);
 }
