@@ -11,6 +11,9 @@ grep -rnE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new F
 start_shoal
 [ "$(curl -s "$url/")" = "Ollama is running" ] || fail "/ of a program is not what Ollama says"
 curl -s -H 'accept: text/html' "$url/" | grep -q '<!doctype html>' || fail "/ is no page"
+curl -s -H 'accept: text/html;q=0.1,application/json' "$url/" | grep -qx 'Ollama is running' || fail "/ is a page for a client of JSON"
+curl -s -H 'accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' "$url/" | grep -q '<!doctype html>' || fail "/ is no page for a browser"
+curl -sD - -o /dev/null -H 'accept: text/html' "$url/" | tr -d '\r' | grep '^vary: accept' | grep -qx 'vary: accept, accept-encoding' || fail "/ varies otherwise"
 curl -s "$url/v1/pipelines" | grep -q '{"id":"home","object":"pipeline","stages":\[{"stage":"line","kind":"line","optional":false}' || fail "the pipelines"
 
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "Chromium is not installed"

@@ -219,6 +219,13 @@ static json_t *json_load(const char *text, size_t len, size_t more, json_error_t
     return v;
 }
 
+static bool is_blank(const char *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n')) i++;
+    return i == len;
+}
+
 static int json_json_parse(json_t **ret, const char *text, size_t len, size_t more, const char *what,
                            shoal_err *err)
 {
@@ -232,6 +239,7 @@ static int json_json_parse(json_t **ret, const char *text, size_t len, size_t mo
         return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
     if (len && memchr(text, '\0', len))
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: it contains a NUL byte", what);
+    if (is_blank(text, len)) return err_set(err, SHOAL_EFORMAT, "%s is empty, must be JSON", what);
     json_error_t e;
     bool nomem;
     v = json_load(text ? text : "", len, more, &e, &nomem);
@@ -287,6 +295,9 @@ int json_get_int(const json_t *o, const char *key, int64_t min, int64_t max, int
     if (!v) return 0;
     if (!json_is_integer(v)) return err_set(err, SHOAL_EINVALID, "\"%s\" must be an integer", key);
     int64_t i = json_integer_value(v);
+    if (i < min && max == INT64_MAX)
+        return err_set(err, SHOAL_EINVALID, "\"%s\" is %lld, must be %lld or more", key, (long long)i,
+                       (long long)min);
     if (i < min || i > max)
         return err_set(err, SHOAL_EINVALID, "\"%s\" is %lld, must be between %lld and %lld", key,
                        (long long)i, (long long)min, (long long)max);

@@ -249,12 +249,46 @@ void ollama_put_progress(buf *out, const char *file, const char *sha256, uint64_
     buf_done(&what);
 }
 
+/* What our errors name, and what a client of Ollama's API calls it; the longest of a beginning first. */
+static const struct {
+    const char *ours, *theirs;
+} TERMS[] = {
+    {"GET /v1/models?loadable=true", "GET /api/tags"},
+    {"GET /v1/models", "GET /api/tags"},
+    {"/v1/chat/completions or /v1/completions", "/api/chat or /api/generate"},
+    {"/v1/chat/completions", "/api/chat"},
+    {"/v1/embeddings", "/api/embed"},
+    {"(response_format)", "(format)"},
+    {": token ids are not taken, as other models' ids mean nothing here; LangChain's OpenAIEmbeddings sends "
+     "text with "
+     "check_embedding_ctx_length=False",
+     " or an array of texts"},
+};
+
+static void put_in_terms(buf *out, const char *s)
+{
+    while (*s) {
+        size_t i = 0, n = 0;
+        for (; i < sizeof TERMS / sizeof *TERMS; i++)
+            if (strncmp(s, TERMS[i].ours, n = strlen(TERMS[i].ours)) == 0) break;
+        if (i < sizeof TERMS / sizeof *TERMS) {
+            buf_puts(out, TERMS[i].theirs);
+            s += n;
+        } else {
+            buf_putc(out, *s++);
+        }
+    }
+}
+
 void ollama_put_error(buf *out, const char *message)
 {
     size_t before = out->len;
+    buf own = {0};
+    put_in_terms(&own, message);
     buf_putc(out, '{');
-    json_put_text(out, "error", message);
+    json_put_text(out, "error", own.failed ? message : buf_text(&own));
     buf_putc(out, '}');
+    buf_done(&own);
     keep_whole(out, before);
 }
 

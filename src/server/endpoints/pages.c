@@ -2,7 +2,9 @@
 #include "endpoints/pages.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "asset/asset.h"
 #include "wire/coding.h"
@@ -19,7 +21,7 @@ bool pages_client_has(const gateway_request *rq, const char *etag)
     return tags && (strcmp(tags, "*") == 0 || strstr(tags, etag));
 }
 
-void pages_serve(gateway_request *rq, const char *name)
+static void serve_varied(gateway_request *rq, const char *name, const char *vary)
 {
     const asset *a = asset_find(name);
     if (!a) {
@@ -37,7 +39,7 @@ void pages_serve(gateway_request *rq, const char *name)
                                 {"content-security-policy", POLICY},
                                 {"x-content-type-options", "nosniff"},
                                 {"referrer-policy", "no-referrer"},
-                                {"vary", "accept-encoding"},
+                                {"vary", vary},
                                 {"content-encoding", "gzip"}};
     size_t n = sizeof more / sizeof *more - !packed;
     if (pages_client_has(rq, a->etag))
@@ -47,15 +49,41 @@ void pages_serve(gateway_request *rq, const char *name)
                       packed ? a->n_gzip : a->n);
 }
 
+void pages_serve(gateway_request *rq, const char *name)
+{
+    serve_varied(rq, name, "accept-encoding");
+}
+
 void pages_docs(gateway_request *rq)
 {
     pages_serve(rq, "docs/index.html");
 }
 
+/* What `type` is worth by an Accept header (RFC 9110 12.5.1), which names it; -1: it does not. */
+static double worth_of(const char *accept, const char *type)
+{
+    size_t n = strlen(type);
+    for (const char *at = accept; at && *at; at += *at == ',') {
+        at += strspn(at, " \t");
+        size_t len = strcspn(at, ",");
+        if (len >= n && strncasecmp(at, type, n) == 0 && (len == n || strchr("; \t", at[n]))) {
+            const char *q = strstr(at, "q=");
+            return q && q < at + len ? strtod(q + 2, NULL) : 1;
+        }
+        at += len;
+    }
+    return -1;
+}
+
+/* Browsers name text/html, and nothing that they would rather have. */
 static bool is_browser(const gateway_request *rq)
 {
+    static const char *const OTHERS[] = {"application/json", "text/plain"};
     const char *accept = request_header(rq, "accept");
-    return accept && strstr(accept, "text/html");
+    double page = worth_of(accept, "text/html");
+    bool best = page > 0;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) best &= worth_of(accept, OTHERS[i]) <= page;
+    return best;
 }
 
 /* Other programs than browsers ask here whether a server of Ollama runs. */
@@ -64,7 +92,7 @@ void pages_root(gateway_request *rq)
     static const char RUNS[] = "Ollama is running";
     static const http_header VARY[] = {{"vary", "accept"}};
     if (is_browser(rq))
-        pages_serve(rq, "page/index.html");
+        serve_varied(rq, "page/index.html", "accept, accept-encoding");
     else
         request_reply(rq, 200, "text/plain; charset=utf-8", VARY, 1, RUNS, sizeof RUNS - 1);
 }

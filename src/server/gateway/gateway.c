@@ -185,9 +185,16 @@ void gateway_set_control(gateway *g, control *at)
     g->control = at;
 }
 
+static const json_t *loadable(const gateway *g)
+{
+    const model_manager *k = g->model_manager;
+    return k && k->stored ? k->stored(k->user) : NULL;
+}
+
 void gateway_show_model_manager(gateway *g, const model_manager *k)
 {
     g->model_manager = k;
+    g->loadable = loadable;
 }
 
 void gateway_withdraw(gateway *g)

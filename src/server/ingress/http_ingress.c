@@ -155,7 +155,10 @@ static size_t add_coding(http_header *all, const http_header *headers, size_t n,
 {
     if (n > HEADERS_MAX - 2) n = HEADERS_MAX - 2;
     memcpy(all, headers, n * sizeof *headers);
-    all[n++] = (http_header){"vary", "accept-encoding"};
+    bool varies = false;
+    for (size_t i = 0; i < n; i++)
+        varies |= strcmp(all[i].name, "vary") == 0 && strstr(all[i].value, "accept-encoding");
+    if (!varies) all[n++] = (http_header){"vary", "accept-encoding"};
     if (c) all[n++] = (http_header){"content-encoding", coding_name(c)};
     return n;
 }

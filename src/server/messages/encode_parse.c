@@ -130,6 +130,8 @@ static int read_inputs(encode_spec *s, api_error *e)
     if (!v && s->kind != ASK_EMBED) v = fields_get(s->root, "text");
     if (!v) return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
     bool many = json_is_array(v);
+    if (!many && !json_is_string(v) && !json_is_object(v))
+        return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
     size_t most = s->kind == ASK_EMBED ? ENCODE_EMBED_MAX : ENCODE_INPUTS_MAX;
     s->n_inputs = many ? json_array_size(v) : 1;
     if (s->n_inputs == 0 || s->n_inputs > most)

@@ -6,9 +6,10 @@
 #include "dialects/llama.h"
 #include "dialects/ollama.h"
 #include "dialects/responses.h"
+#include "json/json.h"
 
 enum {
-    SENTENCES = ENDPOINT_OLLAMA | ENDPOINT_KSERVE,
+    SENTENCES = ENDPOINT_OLLAMA | ENDPOINT_KSERVE, /* {"error": "sentence"} */
     OTHERS = SENTENCES | ENDPOINT_LLAMA | ENDPOINT_RESPONSES
 };
 
@@ -30,10 +31,19 @@ unsigned dialect_of(const endpoint_table *t, const char *path)
     return near ? near->takes & OTHERS : 0;
 }
 
+static void put_sentence(buf *out, const api_error *e)
+{
+    buf_puts(out, "{\"error\":");
+    json_put_string(out, e->message, strlen(e->message));
+    buf_putc(out, '}');
+}
+
 void dialect_put_error(buf *out, unsigned dialect, const api_error *e)
 {
-    if (dialect & SENTENCES)
+    if (dialect & ENDPOINT_OLLAMA)
         ollama_put_error(out, e->message);
+    else if (dialect & ENDPOINT_KSERVE)
+        put_sentence(out, e);
     else if (dialect & ENDPOINT_LLAMA)
         llama_put_error(out, e);
     else if (dialect & ENDPOINT_RESPONSES)

@@ -29,6 +29,8 @@ struct gateway {
     uv_loop_t *loop;
     control *control;                          /* NULL: this machine serves alone */
     const struct model_manager *model_manager; /* NULL: no models are loaded while it serves */
+    /* Models that lie here, as model_manager.stored has them. NULL, or gives it: none. */
+    const struct json_t *(*loadable)(const gateway *g);
     registry *registry;
     env time;                     /* the registry's */
     const gateway_config *config; /* the settings' */

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "converse/pipeline_calls.h"
+#include "json/json.h"
 #include "request/admission.h"
+#include "request/gateway_state.h"
 
 /* Which endpoints serve a task, for a message that helps: "A", "A or B", "A, B or C". */
 static void put_endpoints(buf *out, const char *task)
@@ -27,7 +30,47 @@ static bool does(const Shoal__V1__ModelInfo *info, const char *task)
     return task_fits(task, info->task, info->n_labels);
 }
 
-/* Append the models that do it and that the key may use, with commas between. */
+static bool name_does(const gateway_request *rq, const char *name, const char *task)
+{
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, NULL);
+    return info && does(info, task);
+}
+
+static void put_name(buf *out, const char *name)
+{
+    buf_printf(out, "%s%s", out->len ? ", " : "", name);
+}
+
+/* user: where the first name goes, NULL until then. */
+static void take_first(void *user, const char *name)
+{
+    const char **first = user;
+    if (!*first) *first = name;
+}
+
+/* Ensembles, routes and pipelines: what answers as one model does. A route does what its first target does. */
+static void put_composed(buf *out, const gateway_request *rq, const char *task)
+{
+    const gateway_config *c = rq->config;
+    for (size_t i = 0; i < c->n_ensembles; i++) {
+        const char *name = c->ensembles[i].name;
+        if (admission_shows(rq, name) && name_does(rq, name, task)) put_name(out, name);
+    }
+    for (size_t i = 0; i < c->book.n_routes; i++) {
+        const char *first = NULL;
+        route_each(&c->book.routes[i], take_first, &first);
+        if (first && admission_shows(rq, c->book.routes[i].name) && name_does(rq, first, task))
+            put_name(out, c->book.routes[i].name);
+    }
+    for (size_t i = 0; i < c->n_pipelines; i++) {
+        const char *name = c->pipelines[i].name;
+        if (pipeline_calls_find(c, name) == &c->pipelines[i] && admission_shows(rq, name) &&
+            name_does(rq, name, task))
+            put_name(out, name);
+    }
+}
+
+/* Append what does it and what the key may use, with commas between. */
 static void put_names(buf *out, const gateway_request *rq, const char *task)
 {
     registry *g = rq->registry;
@@ -35,8 +78,38 @@ static void put_names(buf *out, const gateway_request *rq, const char *task)
         const replica_set *set = registry_model_at(g, i);
         const Shoal__V1__ModelInfo *info = set->n > 0 ? set->replicas[0]->info : NULL;
         if (info && does(info, task) && admission_shows(rq, set->replicas[0]->model))
-            buf_printf(out, "%s%s", out->len ? ", " : "", set->replicas[0]->model);
+            put_name(out, set->replicas[0]->model);
     }
+    put_composed(out, rq, task);
+}
+
+/* A model that lies here and is not served: the one of that name, or else one that does the task. NULL: none. */
+static const char *find_loadable(const gateway_request *rq, const char *name, const char *task)
+{
+    const gateway *g = rq->gateway;
+    const json_t *stored = g->loadable ? g->loadable(g) : NULL, *o;
+    const char *found = NULL;
+    size_t i;
+    json_array_foreach(stored, i, o)
+    {
+        const char *its = json_string_value(json_object_get(o, "name"));
+        const char *doing = json_string_value(json_object_get(o, "task"));
+        if (!its || !doing || registry_find(rq->registry, its) || !admission_shows(rq, its)) continue;
+        if (name && strcmp(its, name) == 0) return its;
+        if (!found && task_fits(task, doing, json_array_size(json_object_get(o, "labels")))) found = its;
+    }
+    return found;
+}
+
+/* What to do where nothing that is served does it. */
+static void put_remedy(buf *out, const gateway_request *rq, const char *name, const char *task)
+{
+    const char *loadable = find_loadable(rq, name, task);
+    if (loadable)
+        buf_printf(out, "`shoal load %.64s` loads %s", loadable,
+                   name && strcmp(loadable, name) == 0 ? "it" : "one that does");
+    else
+        buf_puts(out, "GET /v1/models lists those that are");
 }
 
 /* Several do it: which. */
@@ -52,17 +125,26 @@ static int name_one(const gateway_request *rq, const char *task, api_error *e)
 
 static int unknown_model(const gateway_request *rq, const char *task, const char *name, api_error *e)
 {
-    buf list = {0};
+    buf list = {0}, remedy = {0};
+    const char *loadable = find_loadable(rq, name, task);
     put_names(&list, rq, task);
-    int rc = api_error_no_model(e, name);
-    if (list.len && !list.failed)
-        rc =
-            api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
-                          "the model '%.64s' does not exist here; these do this task: %.250s; GET /v1/models "
-                          "lists all, and 'aliases' in the configuration gives them more names",
-                          name, list.data);
+    put_remedy(&remedy, rq, name, task);
+    if (list.len && loadable && strcmp(loadable, name) == 0)
+        api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                      "the model '%.64s' is not served here: %.100s; these do \"%.16s\": %.200s", name,
+                      buf_text(&remedy), task, list.data);
+    else if (list.len)
+        api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                      "the model '%.64s' does not exist here; these do \"%.16s\": %.250s; GET /v1/models "
+                      "lists all, and 'aliases' in the configuration gives them more names",
+                      name, task, list.data);
+    else
+        api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                      "the model '%.64s' does not exist here, and none that does \"%.16s\" is served: %.150s",
+                      name, task, buf_text(&remedy));
     buf_done(&list);
-    return rc;
+    buf_done(&remedy);
+    return e->status;
 }
 
 const char *model_resolve_first(const gateway_request *rq, const char *task)
@@ -86,10 +168,17 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
         if (found) return name_one(rq, task, e);
         found = r->model;
     }
-    if (!found)
-        return api_error_bad(e, "model", "\"model\" must name a model: none that does this task is up");
-    *ret_name = found;
-    return 0;
+    if (found) {
+        *ret_name = found;
+        return 0;
+    }
+    buf remedy = {0};
+    put_remedy(&remedy, rq, NULL, task);
+    int rc =
+        api_error_bad(e, "model", "\"model\" must name a model: none that does \"%.16s\" is served: %.150s",
+                      task, buf_text(&remedy));
+    buf_done(&remedy);
+    return rc;
 }
 
 static int unknown_adapter(api_error *e, const gateway_request *rq, const char *model,

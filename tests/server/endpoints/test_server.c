@@ -148,7 +148,15 @@ static void gateway_refuses_in_the_openai_form(void **state)
     expect(&h, "PRI /nothing HTTP/1.1", "", 404, "\"code\":\"not_found\"");
     expect(&h, "HEAD /healthz HTTP/1.1", "", 200, "Content-Length: ");
     expect(&h, CHAT, "{", 400, "\"type\":\"invalid_request_error\"");
+    expect(&h, CHAT, "", 400, "\"message\":\"body is empty, must be JSON\"");
+    expect(&h, CHAT, "{\"n\":0,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", 400,
+           "\\\"n\\\" is 0, must be between 1 and 32");
+    expect(&h, CHAT, "{\"max_tokens\":-5,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", 400,
+           "\\\"max_tokens\\\" is -5, must be -1 or more");
     expect(&h, CHAT, BODY("nobody"), 404, "\"code\":\"model_not_found\"");
+    expect(&h, CHAT, BODY("nobody"), 404, "none that does \\\"generate\\\" is served");
+    expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"model\":\"slow\",\"input\":5}", 400,
+           "\\\"input\\\" must be text or an array of texts\"");
     expect(&h, CHAT, "{\"model\":\"slow\",\"messages\":[]}", 400, "\"param\":\"messages\"");
     expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"input\":\"x\"}", 400, "\"param\":\"model\"");
     expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"model\":\"slow\",\"input\":[[1,2]]}", 400, "token ids");
@@ -167,6 +175,7 @@ static void gateway_refuses_in_the_form_of_the_paths_clients(void **state)
     expect(&h, "GET /api/chat HTTP/1.1", "", 405, "{\"error\":\"GET is not allowed here");
     expect(&h, "POST /api/nothing HTTP/1.1", "", 404, "{\"error\":\"there is nothing at");
     expect(&h, "POST /api/chat HTTP/1.1", LONG, 413, "{\"error\":\"");
+    expect(&h, "POST /api/show HTTP/1.1", "{\"model\":\"x\"}", 404, "GET /api/tags lists those that do");
     expect(&h, "GET /v2/nothing HTTP/1.1", "", 404, "{\"error\":\"there is nothing at");
     expect(&h, "POST /v2/models/m/infer HTTP/1.1", LONG, 413, "{\"error\":\"");
     expect(&h, "GET /completion HTTP/1.1", "", 405, "{\"error\":{\"code\":405,");
