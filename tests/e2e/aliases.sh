@@ -222,7 +222,7 @@ real home-chat-m
 ok /v1/chat/completions "{\"model\":\"bare\",$messages}" '"model":"bare"'
 real home-chat-m
 [ "$(ask /v1/chat/completions -d "{\"model\":\"gpt-4o-mini\",$messages}")" = 404 ] || fail "an alias that is gone is served: $(cat "$body")"
-grep -q 'home-chat-s.*aliases' "$body" || fail "the 404 does not say what to do: $(cat "$body")"
+grep -q 'these do ."generate.": home-chat-s, home-chat-m, pair, auto, writes; .*aliases' "$body" || fail "the 404 does not say what to do: $(cat "$body")"
 sed -i 's/^  gpt-5: .*/  gpt-5: home-chat-x/' "$conf"
 hup
 grep -q "aliases.gpt-5: 'home-chat-x' is no model, ensemble, route or pipeline of this file; did you mean 'home-chat-" "$log" || fail "the mistake is not named: $(grep reload_refused "$log")"
@@ -234,6 +234,13 @@ grep -qE "c.yaml:[0-9]+: aliases.gpt-5: " "$work/check" || fail "config check: $
 sed -i 's/^  gpt-5: .*/  gpt-5: home-chat-m/' "$conf"
 [ "$(ask /v1/models/load -d "{\"model\":\"$PWD/models/home-chat-s.gguf\",\"name\":\"whisper-1\"}")" = 409 ] || fail "a loaded model takes the alias's name: $(cat "$body")"
 grep -q "'whisper-1' is an alias" "$body" || fail "the refusal: $(cat "$body")"
+
+# nor is an alias deleted
+[ "$(ask /v1/models/whisper-1 -X DELETE)" = 409 ] || fail "an alias is deleted: $(cat "$body")"
+grep -q "'whisper-1' is an alias of shoal.yaml: take it out there" "$body" || fail "the refusal: $(cat "$body")"
+[ "$(ask /api/delete -X DELETE -d '{"model":"whisper-1:latest"}')" = 409 ] || fail "an alias is deleted by /api: $(cat "$body")"
+[ "$(ask /api/embed -d '{"model":"home-chat-s","input":"a"}')" = 400 ] || fail "a chat model embeds: $(cat "$body")"
+grep -q 'which is asked at /api/chat or /api/generate"' "$body" || fail "OpenAI's path to a client of Ollama: $(cat "$body")"
 
 # Ollama's clients write the tag at every API.
 [ "$(ask /v1/completions -d '{"model":"home-chat-s:latest","prompt":"a","max_tokens":1,"temperature":0}')" = 200 ] || fail "NAME:latest: $(cat "$body")"

@@ -48,6 +48,9 @@ chat='{"model":"home-chat-s","messages":[{"role":"user","content":"turn on the l
 
 # ---- there, and gone
 want 404 'model_not_found|no model' POST /v1/chat/completions "$chat"
+want 404 "none that does ..generate.. is served: .shoal load home-chat-[sm]. loads one" POST /v1/chat/completions "${chat/home-chat-s/nobody}"
+want 404 "none that does ..generate.. is served: .shoal load home-chat-s. loads it" POST /v1/chat/completions "$chat"
+want 404 "none that does ..tag.. is served: .shoal load home-slots. loads one" POST /v1/tag '{"model":"x","input":"a"}'
 load 200 '"state":"ready".*"loaded_by":"request".*"digest":"[0-9a-f]{64}"' '{"model":"home-chat-s"}'
 want 200 '"content":"' POST /v1/chat/completions "$chat"
 load 200 '"state":"ready"' '{"model":"home-chat-s"}'
@@ -222,7 +225,8 @@ want 409 'is served as' DELETE /v1/models/one
 want 200 '"deleted":true' DELETE '/v1/models/one?force=true'
 no_model one
 [ ! -e "$store/one.gguf" ] || fail "the file is still there"
-want 404 . DELETE /v1/models/one
+want 404 "there is no model 'one' here; GET /v1/models.loadable=true lists" DELETE /v1/models/one
+want 409 "'p' is a pipeline of shoal.yaml: take it out there" DELETE /v1/models/p
 want 403 'was not pulled into the store' DELETE /v1/models/home-chat-s
 want 403 . DELETE /v1/models/..%2f..%2fetc
 want 404 . DELETE '/v1/models/%00%01'

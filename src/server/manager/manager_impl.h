@@ -142,6 +142,8 @@ void manager_release(manager *k);
 managed_model *managed_model_find(const manager *k, const char *name);
 /* A model of the base, unless it was unloaded. */
 const worker_spec *base_find(const manager *k, const char *name);
+/* "an alias", "a route" ... of the configuration has that name; NULL: none. */
+const char *manager_name_taken(const manager *k, const char *name);
 managed_model *managed_model_new(manager *k, const worker_spec *spec,
                                  const config_load_request *wanted); /* in the list; NULL: no memory */
 void managed_model_drop(manager *k, managed_model *m);

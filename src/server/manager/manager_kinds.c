@@ -330,7 +330,7 @@ static bool is_pipeline(const gateway_config *c, const char *name)
 }
 
 /* A key whose `models` names one of these would open the model, too. */
-static const char *name_is_taken(const manager *k, const char *name)
+const char *manager_name_taken(const manager *k, const char *name)
 {
     if (route_find(&manager_config(k)->book, name)) return "a route";
     if (is_pipeline(manager_config(k), name)) return "a pipeline";
@@ -343,7 +343,7 @@ static void manager_kinds_settle(job *j)
     manager *k = j->k;
     worker_spec s = spec_of(j);
     snprintf(j->model, sizeof j->model, "%s", j->found.name);
-    const char *other = name_is_taken(k, s.model);
+    const char *other = manager_name_taken(k, s.model);
     managed_model *m = managed_model_find(k, s.model);
     const worker_spec *base = base_find(k, s.model);
     for (size_t i = 0; m && m->down && i < k->n_base; i++)

@@ -121,7 +121,12 @@ static void find_stored(job *j)
     j->rc = j->list ? manager_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
     if (j->rc == 0 && j->found.reference)
         j->rc = err_set(&j->err, SHOAL_ENOTFOUND, "the store has no '%.200s'", j->key);
-    if (j->rc == SHOAL_ENOTFOUND && j->is_served) j->rc = not_stored(j);
+    if (j->rc == SHOAL_ENOTFOUND)
+        j->rc = j->is_served ? not_stored(j)
+                             : err_set(&j->err, SHOAL_ENOTFOUND,
+                                       "there is no model '%.100s' here; GET /v1/models?loadable=true lists "
+                                       "those that are",
+                                       j->key);
     if (j->rc == 0 && !pulled && (o || !is_pulled_folder(store, j->found.path))) j->rc = not_pulled(j);
     if (pulled) j->got = arena_strdup(j->mem, json_string_value(json_object_get(o, "name")));
     if (pulled && !j->got) j->rc = err_nomem(&j->err);
@@ -222,7 +227,11 @@ static void stored_found(job *j)
 {
     job_take_list(j);
     snprintf(j->model, sizeof j->model, "%s", j->got ? j->got : j->found.name);
-    if (j->rc != 0)
+    const char *other = j->rc == SHOAL_ENOTFOUND ? manager_name_taken(j->k, j->key) : NULL;
+    if (other)
+        job_fail(j, 409, "model_is_configured", "'%.100s' is %s of shoal.yaml: take it out there", j->key,
+                 other);
+    else if (j->rc != 0)
         job_fail_as(j, &j->err);
     else
         check_unserved(j);
