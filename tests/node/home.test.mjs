@@ -190,8 +190,13 @@ of_openai("chat.completions.create, stream", "Home Assistant's functions are cal
 of_openai("chat.completions.create", "without a function that fits home calls nothing and claims nothing", async () => {
   await refuses(by_openai(false), nested);
   await refuses(by_openai(false), undefined);
-  const forced = await openai.chat.completions.create({ model: "home", messages: asked("tell me a joke"), tools: hass, tool_choice: "required" });
-  assert.equal(forced.choices[0].message.tool_calls, undefined);
+  const refused = (body, code, part) => assert.rejects(openai.chat.completions.create({ model: "home", ...body }),
+    (e) => e.status === 400 && e.code === code && part.test(e.message));
+  const joke = { messages: asked("tell me a joke"), tools: hass, tool_choice: "required" };
+  await refused(joke, "unsupported", /calls no offered function .*"tool_choice" demands; with "auto" it would say: ./);
+  await refused({ ...joke, tool_choice: { type: "function", function: { name: hass[0].function.name } } }, "unsupported", /"tool_choice" demands/);
+  await refused({ messages: asked("turn on the lamp ".repeat(5000)) }, "context_length_exceeded", /the last message has \d+ bytes/);
+  await refused({ messages: asked("") }, null, /the last message of the user is empty/);
 });
 
 of_openai("chat.completions.create", "a yes to a question of home carries out what it offered", async () => {

@@ -31,7 +31,8 @@ typedef struct pipeline_call {
     device_list *devices;
     process_input in; /* its memory is that of all here */
     process_run *run;
-    char *failure;         /* why there is no run; NULL: it may begin */
+    char *failure; /* why there is no run, or no answer; NULL: there is none */
+    int failure_status;
     response_buffer tells; /* what goes out, */
     bool ready;            /* from now on */
     env_timer *timer;
@@ -110,6 +111,17 @@ static void note_counts(response_buffer *to, const call_order *o, const process_
     response_buffer_note(to, o, &last.base);
 }
 
+/* tool_choice wants a call, and this would be none. After a call was made for the message it has what it wants. */
+static int refuse_uncalled(pipeline_call *c, const verify_answer *reply)
+{
+    c->failure_status = SHOAL_EUNSUPPORTED;
+    c->failure = arena_printf(c->in.memory,
+                              "'%s' calls no offered function for this message, as \"tool_choice\" demands; "
+                              "with \"auto\" it would say: %.300s",
+                              c->by->pipeline->name, reply->text);
+    return c->failure ? SHOAL_EUNSUPPORTED : SHOAL_ENOMEM;
+}
+
 static int make_events(pipeline_call *c, const process_outcome *out)
 {
     verify_answer reply;
@@ -119,6 +131,7 @@ static int make_events(pipeline_call *c, const process_outcome *out)
     if (chat_reply_make(&reply, c->by->table, &c->k, c->in.devices, c->in.n_devices, out->answer,
                         c->in.memory))
         return SHOAL_ENOMEM;
+    if (c->k.forced && c->k.n_made == 0 && reply.n_calls == 0) return refuse_uncalled(c, &reply);
     response_buffer_init(&counts, name);
     note_counts(&counts, c->base.o, out);
     int rc = verify_said_make(&c->tells, &counts, c->base.o, &plain, &reply, name);
@@ -145,8 +158,10 @@ static void pipeline_calls_on_done(void *user, const process_outcome *out)
         on_run_failed(c, out);
         return;
     }
-    if (make_events(c, out)) {
-        pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
+    int rc = make_events(c, out);
+    if (rc) {
+        pipeline_calls_fail(c, rc == SHOAL_EUNSUPPORTED ? c->failure_status : SHOAL_ENOMEM,
+                            rc == SHOAL_EUNSUPPORTED ? c->failure : "out of memory");
         return;
     }
     c->ready = true;
@@ -158,7 +173,7 @@ static void pipeline_calls_begin(pipeline_call *c)
     const call_order *o = c->base.o;
     call_context ctx = call_context_beside(o, "pipeline");
     if (c->failure) {
-        pipeline_calls_fail(c, SHOAL_EINVALID, c->failure);
+        pipeline_calls_fail(c, c->failure_status, c->failure);
         return;
     }
     c->in.executor = c->b->o.executor ? *c->b->o.executor : NULL;
@@ -180,11 +195,17 @@ static void pipeline_calls_on_timer(void *arg)
 
 /* ---- the request --------------------------------------------------------------------------------- */
 
+static bool is_too_long(const pipeline_call *c)
+{
+    return c->k.question && strlen(c->k.question) > pipeline_input_max(c->by->pipeline);
+}
+
 /* What a pipeline cannot do; NULL: it can do all. */
-static char *refusal(const pipeline_call *c, const Shoal__V1__GenerateRequest *q)
+static char *refusal(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 {
     const char *name = c->by->pipeline->name, *what = NULL;
     size_t max = pipeline_input_max(c->by->pipeline);
+    c->failure_status = SHOAL_EINVALID;
     switch (q->constraint) {
     case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT:
     case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA:
@@ -202,7 +223,11 @@ static char *refusal(const pipeline_call *c, const Shoal__V1__GenerateRequest *q
                             what);
     if (!c->k.question)
         return arena_printf(c->in.memory, "'%s' answers a message of a user, and there is none", name);
-    if (strlen(c->k.question) > max)
+    if (!*c->k.question)
+        return arena_printf(c->in.memory, "the last message of the user is empty: '%s' needs text to answer",
+                            name);
+    c->failure_status = SHOAL_ELIMIT;
+    if (is_too_long(c))
         return arena_printf(c->in.memory, "the last message has %zu bytes, and '%s' takes %zu at most",
                             strlen(c->k.question), name, max);
     return NULL;
@@ -212,8 +237,8 @@ static bool needs_refusal(const pipeline_call *c, const Shoal__V1__GenerateReque
 {
     bool formed = q->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE &&
                   q->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
-    return formed || q->logprobs || q->n_beams > 1 || q->n_ids || !c->k.question ||
-           strlen(c->k.question) > pipeline_input_max(c->by->pipeline);
+    return formed || q->logprobs || q->n_beams > 1 || q->n_ids || !c->k.question || !*c->k.question ||
+           is_too_long(c);
 }
 
 static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
