@@ -146,6 +146,7 @@ static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_er
     awaited last = {0};
     size_t i;
     int rc = fields_put(body, "messages", all, e);
+    if (rc != 0) return rc;
     if (theirs && !json_is_array(theirs))
         return api_error_bad(e, "messages", "\"messages\" must be a list of messages");
     a->loads = json_array_size(theirs) == 0;
@@ -154,7 +155,7 @@ static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_er
         if (!json_is_object(m)) return api_error_bad(e, "messages", "messages[%zu] must be an object", i);
         if (refuse_pictures(m, e) != 0) return e->status;
         json_t *ours = json_object();
-        if (rc == 0) rc = fields_append(all, ours, e);
+        rc = fields_append(all, ours, e);
         if (rc == 0) rc = fill_message(ours, m, i, &last, e);
         if (rc != 0) return rc;
     }
