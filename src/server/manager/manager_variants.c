@@ -16,6 +16,15 @@
 
 enum { VARIANTS_MAX_BYTES = 4 << 20 };
 
+/* As a create would have written it. */
+static bool is_variant(const json_t *one)
+{
+    const json_t *parameters = json_object_get(one, "parameters"), *system = json_object_get(one, "system"),
+                 *messages = json_object_get(one, "messages");
+    return json_is_string(json_object_get(one, "from")) && (!parameters || json_is_object(parameters)) &&
+           (!system || json_is_string(system)) && (!messages || json_is_array(messages));
+}
+
 static int read_variants(json_t **ret, const char *path, shoal_err *err)
 {
     json_t *all = NULL, *one;
@@ -25,7 +34,7 @@ static int read_variants(json_t **ret, const char *path, shoal_err *err)
     if (rc != 0) return rc;
     json_object_foreach_safe(all, next, name, one)
     {
-        if (!json_is_string(json_object_get(one, "from"))) json_object_del(all, name);
+        if (!is_variant(one)) json_object_del(all, name);
     }
     if (!json_is_object(all)) {
         json_decref(all);
