@@ -48,5 +48,5 @@ sed -i 5d "$work/cases.jsonl"
 want 2 'not "a"' "$work/cases.jsonl" -H a
 "$SHOAL_BIN" eval --server "$url" "$work/cases.jsonl" --failures | grep -q 'HTTP status 401' || fail "no key, no 401"
 stop_shoal
-want 1 'case a: .*refused' "$work/cases.jsonl"
+want 1 'no Shoal serves there .*refused' "$work/cases.jsonl"
 echo "shoal eval judges, counts, and fails when an aim is missed"
