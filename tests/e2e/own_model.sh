@@ -34,7 +34,7 @@ refused 1 "the folder some is no model, but it holds some; serve one of them: so
 refused 1 "there is no file, folder or model 'nothing-of-that-name': models.json has .*home-chat-s" nothing-of-that-name
 refused 2 "models are named by the command line or by --config" my.Q4_K_M.gguf -c shoal.yaml
 refused 2 "--name is for one model" my.Q4_K_M.gguf a/Same* --name x
-refused 2 "--name may hold letters" my.Q4_K_M.gguf --name a/b
+refused 2 "--name may hold letters" my.Q4_K_M.gguf --name "a b"
 refused 2 "are for models that the command line names" --context 100
 refused 2 "--max-batch wants a whole number" my.Q4_K_M.gguf --max-batch 0
 refused 2 "--context: my.Q4_K_M.gguf: the model was made for [0-9]+ tokens, so its context cannot be 99999" my.Q4_K_M.gguf --context 99999
@@ -82,6 +82,13 @@ stop_shoal
 ready home-slots --name spans
 [ "$(ids)" = "spans " ] || fail "served are: $(ids)"
 try_samples 1
+stop_shoal
+# A name that no model may have is an alias.
+ready my.Q4_K_M.gguf --name llama3.2:3b
+[ "$(ids)" = "my.Q4_K_M llama3.2:3b " ] || fail "served are: $(ids)"
+curl -s "$url/v1/completions" -d '{"model":"llama3.2:3b","prompt":"a","max_tokens":1}' | grep -q '"model":"llama3.2:3b"' ||
+    fail "--name of other letters is not served: $(curl -s "$url/v1/models")"
+curl -s "$url/v1/models/load" -d '{"model":"home-slots","name":"a:b"}' | grep -q "aliases of shoal.yaml may hold ':' and '/'" || fail "load says nothing of aliases"
 stop_shoal
 
 # What a reference names is fetched first; then no hub is needed any more, also not after a crash.

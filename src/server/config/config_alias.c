@@ -17,10 +17,10 @@ const config_alias *config_alias_find(const gateway_config *c, const char *name)
 
 /* Names of models elsewhere: "llama3.2:1b", "openai/gpt-4o-mini". They stand in paths, lists and terminals.
  */
-static bool is_fine(const char *s)
+bool config_alias_is_fine(const char *s)
 {
     static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/@+";
-    return s[strspn(s, LETTERS)] == '\0' && !strchr("-.:/@+", *s);
+    return s[strspn(s, LETTERS)] == '\0' && !strchr("-.:/@+", *s) && strlen(s) <= CONFIG_ALIAS_BYTES;
 }
 
 /* What serves the name, in words; NULL: nothing of this file does. */
@@ -73,7 +73,7 @@ static int check_alias(const gateway_config *c, const config_alias *a, shoal_err
 {
     const config_alias *other = config_alias_find(c, a->model);
     const char *taken = config_alias_kind_of(c, a->name);
-    if (!is_fine(a->name))
+    if (!config_alias_is_fine(a->name))
         return err_set(err, SHOAL_EINVALID,
                        "aliases.%s: the name may hold letters, digits, and '-', '_', '.', ':', '/', '@', '+' "
                        "only, and begins with a letter, a digit or '_'",

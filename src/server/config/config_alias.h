@@ -8,6 +8,8 @@
 #ifndef CONFIG_CONFIG_ALIAS_H
 #define CONFIG_CONFIG_ALIAS_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 enum { CONFIG_ALIAS_BYTES = 95 }; /* longest name */
@@ -20,6 +22,9 @@ typedef struct config_alias {
 
 /* NULL: `name` is no alias, or NULL. */
 const config_alias *config_alias_find(const struct gateway_config *c, const char *name);
+
+/* May an alias have this name? */
+bool config_alias_is_fine(const char *s);
 
 /* Names that can be asked for and are not in use, targets that exist. The sentence begins with the field's
  * path, "aliases.gpt-4o-mini: ...". SHOAL_EINVALID. */

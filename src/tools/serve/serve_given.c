@@ -134,6 +134,17 @@ static int add_model(json_t *models, const serve_given *g, const char *model, sh
     return rc;
 }
 
+/* A name that no model may have, as "llama3.2:3b", is an alias of the one model. */
+static void put_alias(buf *out, const char *name, const json_t *models)
+{
+    buf_puts(out, ", \"aliases\": {");
+    json_put_string(out, name, strlen(name));
+    buf_puts(out, ": ");
+    const char *model = json_string_value(json_object_get(json_array_get(models, 0), "name"));
+    json_put_string(out, model, strlen(model));
+    buf_putc(out, '}');
+}
+
 int serve_given_config(gateway_config **ret, const serve_given *g, shoal_err *err)
 {
     json_t *models = json_array();
@@ -141,11 +152,20 @@ int serve_given_config(gateway_config **ret, const serve_given *g, shoal_err *er
     int rc = models ? 0 : err_nomem(err);
     if (rc == 0 && g->name && g->models.n > 1)
         rc = err_set(err, SHOAL_EINVALID, "--name is for one model, and there are %zu", g->models.n);
-    if (rc == 0 && g->name && !name_is_fine(g->name, strlen(g->name)))
-        rc = err_set(err, SHOAL_EINVALID, "--name " NAME_RULE);
-    for (size_t i = 0; rc == 0 && i < g->models.n; i++) rc = add_model(models, g, g->models.v[i], err);
+    bool other = g->name && !name_is_fine(g->name, strlen(g->name));
+    if (rc == 0 && other && !config_alias_is_fine(g->name))
+        rc = err_set(
+            err, SHOAL_EINVALID,
+            "--name may hold letters, digits, and '-', '_', '.', ':', '/', '@', '+' only, and begins with a "
+            "letter, a digit or '_'");
+    serve_given own = *g;
+    if (other) own.name = NULL;
+    for (size_t i = 0; rc == 0 && i < g->models.n; i++) rc = add_model(models, &own, g->models.v[i], err);
     buf_puts(&text, "{\"models\": ");
-    if (rc == 0 && (json_put(&text, models) != 0 || buf_puts(&text, "}") != 0)) rc = err_nomem(err);
+    if (rc == 0 && json_put(&text, models) != 0) rc = err_nomem(err);
+    if (rc == 0 && other) put_alias(&text, g->name, models);
+    buf_puts(&text, "}");
+    if (rc == 0 && text.failed) rc = err_nomem(err);
     if (rc == 0) rc = config_parse(ret, &HOME_STAGES, text.data, text.len, "command line", err);
     json_decref(models);
     buf_done(&text);
