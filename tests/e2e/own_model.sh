@@ -39,6 +39,16 @@ refused 2 "are for models that the command line names" --context 100
 refused 2 "--max-batch wants a whole number" my.Q4_K_M.gguf --max-batch 0
 refused 2 "--context: my.Q4_K_M.gguf: the model was made for [0-9]+ tokens, so its context cannot be 99999" my.Q4_K_M.gguf --context 99999
 
+# A folder that this user may not enter; root may enter any.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    mkdir -m 700 "$work/closed"
+    chmod 755 "$work" && cp my.Q4_K_M.gguf "$work/closed/m.gguf"
+    for command in serve chat show; do
+        (cd / && setpriv --reuid=65534 --clear-groups "$SHOAL_BIN" $command "$work/closed/m.gguf" </dev/null) >"$work/out" 2>&1 && fail "$command reads what it may not"
+        grep -q 'closed/m.gguf.*: Permission denied' "$work/out" || fail "$command of a closed folder: $(cat "$work/out")"
+    done
+fi
+
 # ready ARGS...: served, and the banner in $work/ready.
 ready() {
     : >"$work/ready"

@@ -1,6 +1,7 @@
 /* manifest.c: models.json, and from what a person typed to a file. */
 #define _GNU_SOURCE
 #include <math.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -269,6 +270,7 @@ int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path
         *ret_sha256 = NULL;
         return 0;
     }
+    if (errno == EACCES) return err_set(err, SHOAL_EIO, "%.300s: %s", arg, strerror(EACCES));
     char *found = manifest_path ? strdup(manifest_path) : default_manifest();
     if (!found) {
         if (manifest_path) return err_nomem(err);

@@ -84,6 +84,8 @@ int serve_given_find(char **ret, char name[NAME_BYTES_MAX + 1], const char *mode
                    ? err_nomem(err)
                    : err_set(err, SHOAL_EIO, "'%.300s' cannot be read: %s", model, strerror(errno));
     }
+    if (errno == EACCES)
+        return err_set(err, SHOAL_EIO, "'%.300s' cannot be read: %s", model, strerror(EACCES));
     if (!manager_is_reference(model) && (strchr(model, '/') || model_kind_named(model)))
         return no_file(model, err);
     return find_listed(ret, name, model, err);
