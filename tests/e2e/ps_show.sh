@@ -25,6 +25,18 @@ show models/home-intent.gguf --json | grep -q "\"digest\":\"$digest\"" || fail "
 show --server "$url" nobody >/dev/null 2>"$work/err" && fail "nobody is shown"
 grep -q 'has no model "nobody"; shoal ps --server' "$work/err" || fail "$(cat "$work/err")"
 show nobody >/dev/null 2>"$work/err" && fail "nobody is shown without a server"
+# What is no file, and why what is served was not asked.
+export SHOAL_HOST=$url
+for command in "show nobody" "run nobody hello" "chat nobody"; do
+    "$SHOAL_BIN" $command </dev/null >/dev/null 2>"$work/err" && fail "$command ends well"
+    grep -q "nobody\".*; $url serves .*home-chat-s" "$work/err" || fail "$command: $(cat "$work/err")"
+done
+mkdir "$work/none" && echo '{"models":[]}' >"$work/none/models.json"
+for command in "run home-chat-s hello --threads 1" "chat home-chat-s --threads 1"; do
+    SHOAL_MODELS=$work/none "$SHOAL_BIN" $command </dev/null >/dev/null 2>"$work/err" && fail "$command ends well"
+    grep -q "home-chat-s is served at $url, and --threads is for models of this process: leave --threads out" "$work/err" || fail "$command: $(cat "$work/err")"
+done
+unset SHOAL_HOST
 stop_shoal
 ps >/dev/null 2>"$work/err" && fail "ps of nobody"
 grep -q 'no Shoal serves there' "$work/err" || fail "$(cat "$work/err")"

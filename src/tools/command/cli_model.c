@@ -75,6 +75,16 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
     return rc;
 }
 
+const char *cli_model_option(const cli_model_options *o)
+{
+    return o->manifest  ? "--manifest"
+           : o->threads ? "--threads"
+           : o->context ? "--context"
+           : o->kv_mb   ? "--kv-mb"
+           : o->adapter ? "--adapter"
+                        : NULL;
+}
+
 char *cli_model_use(const char *name, const char *path)
 {
     manifest *m = NULL;

@@ -33,6 +33,9 @@ typedef struct cli_model_options {
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);
 
+/* The first option that is about a model of this process, "--threads"; NULL: there is none. */
+const char *cli_model_option(const cli_model_options *o);
+
 /* What the manifest says that a model is for ("device commands and ..."): malloc'd, NULL when it says
  * nothing. manifest NULL: the usual places. */
 char *cli_model_use(const char *name, const char *manifest);

@@ -36,6 +36,15 @@ static void served_take(served *s, const json_t *m)
     s->pipeline = strcmp(json_text_of(m, "kind"), "pipeline") == 0;
 }
 
+static void put_names(char *to, size_t n, const json_t *answer)
+{
+    size_t i, at = 0;
+    json_t *m;
+    json_array_foreach(json_object_get(answer, "data"), i, m) if (at < n) at +=
+        (size_t)snprintf(to + at, n - at, "%s%s", i ? ", " : "", json_text_of(m, "id"));
+    if (at >= n) snprintf(to + n - 6, 6, ", ...");
+}
+
 static void served_choose(served *s, const json_t *answer, const char *model, const char *task)
 {
     size_t i;
@@ -77,6 +86,7 @@ int served_find(served *ret, const char *server, const char *model, const char *
         rc = json_parse(&answer, c.body.data ? c.body.data : "", c.body.len, "the list of models", &why);
     if (rc == 0 && c.status != 200) rc = cli_process_refused(c.status, answer, &why);
     ret->runs = rc == 0;
+    if (rc == 0) put_names(ret->names, sizeof ret->names, answer);
     if (rc == 0) served_choose(ret, answer, model, task);
     json_decref(answer);
     http_client_done(&c);
@@ -88,6 +98,22 @@ int served_missing(const served *at, const char *model, shoal_err *err)
 {
     return err_set(err, SHOAL_ENOTFOUND, "%s has no model \"%.80s\"; shoal ps --server %s shows those it has",
                    at->url, model, at->url);
+}
+
+int served_instead(int rc, const char *model, const char *option, const char *key, shoal_err *err)
+{
+    served at;
+    shoal_err none, why = *err;
+    if (rc != SHOAL_ENOTFOUND || served_is_path(model)) return rc;
+    if (served_find(&at, NULL, model, NULL, key, &none) != 0 || !at.runs) return rc;
+    if (*at.model && option)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%s is served at %s, and %s is for models of this process: leave %s out, or shoal stop "
+            "%s and load its file anew with shoal load FILE",
+            at.model, at.url, option, option, at.model);
+    return err_set(err, rc, "%.240s; %s serves %.200s", why.message, at.url,
+                   *at.names ? at.names : "nothing");
 }
 
 bool served_is_path(const char *model)

@@ -19,6 +19,7 @@ typedef struct served {
     char url[160];   /* for people */
     char model[160]; /* its name there; "": it is not served, or nobody is there */
     char task[32];   /* "" for routes and ensembles */
+    char names[300]; /* of all that it has; its end is cut where they are many */
     char use[200];   /* of a pipeline: what it is for; "": nothing is said */
     bool pipeline;   /* it is one, which chats by its name */
     bool is_plain;   /* it has no chat template of its own */
@@ -35,6 +36,10 @@ int served_find(served *ret, const char *server, const char *model, const char *
 
 /* That the server which was asked has no such model, and what shows those it has, as err. */
 int served_missing(const served *at, const char *model, shoal_err *err);
+
+/* Behind the search for a file or a name of models.json that ended with rc: where that was SHOAL_ENOTFOUND, and the
+ * usual server has the model, says which option kept it from being asked (NULL: none); else adds what it has. */
+int served_instead(int rc, const char *model, const char *option, const char *key, shoal_err *err);
 
 /* Is it meant as a file: a path that is there, or what looks like one? */
 bool served_is_path(const char *model);

@@ -15,9 +15,7 @@
 /* Options that are about a file are for one. */
 static bool wants_file(const chat_options *o, const char *name)
 {
-    const cli_model_options *m = &o->model;
-    return o->here || m->manifest || m->threads || m->context || m->kv_mb || m->adapter ||
-           (name && served_is_path(name));
+    return o->here || cli_model_option(&o->model) || (name && served_is_path(name));
 }
 
 /* Of the manifest, the first that talks. *ret is malloc'd. */
@@ -43,6 +41,8 @@ static int open_here(chat_voice **ret, const char *name, const chat_options *o, 
     char *first = NULL;
     int rc = name ? 0 : first_listed(o, &first, err);
     if (rc == 0) rc = chat_voice_here(ret, name ? name : first, &o->model, err);
+    const char *option = o->here ? "--here" : cli_model_option(&o->model);
+    if (rc != 0 && name && !o->server) rc = served_instead(rc, name, option, o->key, err);
     free(first);
     return rc;
 }
@@ -338,6 +338,11 @@ int chat_session_turn(chat_session *s, const char *line, shoal_err *err)
     free(said);
     if (rc == 0 && !done) rc = chat_session_reply(s, err);
     if (rc != 0) chat_talk_cut(&s->talk, s->home ? 0 : before);
+    if (rc != 0 && strstr(err->message, "maximum context length is")) {
+        shoal_err why = *err;
+        err_set(err, rc, "%.380s; %s, and --context N of shoal serve and load allows more", why.message,
+                before > 1 ? "/clear begins anew" : "say less at once");
+    }
     return rc;
 }
 

@@ -233,9 +233,8 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
 {
     const chat_options *c = &o->chat;
     served at = {0};
-    bool file = c->here || c->model.manifest || c->model.threads || c->model.context || c->model.kv_mb ||
-                c->model.adapter;
-    if (!c->server && !file && !served_is_path(arg)) {
+    const char *option = c->here ? "--here" : cli_model_option(&c->model);
+    if (!c->server && !option && !served_is_path(arg)) {
         int rc = served_find(&at, NULL, arg, NULL, c->key, err);
         if (rc != 0) return rc;
     } else if (c->server) {
@@ -245,7 +244,7 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
     }
     if (*at.model) return run_there(o, &at, n, words, err);
     o->chat.here = true;
-    return run_here(o, arg, n, words, ret_status, err);
+    return served_instead(run_here(o, arg, n, words, ret_status, err), arg, option, c->key, err);
 }
 
 static int ask_cmd_run(int argc, char **argv)

@@ -192,6 +192,13 @@ static int cmd_show_run(int argc, char **argv)
         return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_show, &err));
     }
     if (rc == 0 && server) rc = served_missing(&at, a.v[0], &err);
+    char *path = NULL,
+         *sha256 = NULL; /* whether it is there is looked at first: inspect_command says it by itself */
+    if (rc == 0)
+        rc = served_instead(manifest_resolve(a.v[0], manifest, &path, &sha256, &err), a.v[0],
+                            here ? "--here" : NULL, key, &err);
+    free(path);
+    free(sha256);
     return rc == 0 ? inspect_command(&cmd_show, a.v[0], manifest,
                                      (inspect_wish){.quick = true, .json = json, .digest = true})
                    : cli_fail(&cmd_show, &err);
