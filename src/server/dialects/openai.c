@@ -85,9 +85,12 @@ static int read_common(gen_spec *s, api_error *e)
 {
     int64_t n = 1;
     int rc = fields_int(s->root, "n", INT64_MIN, INT64_MAX, &n, e);
-    if (rc == 0 && (n < 1 || n > GEN_N_MAX))
-        rc = api_error_bad(e, "n", "\"n\" is %lld, must be between 1 and %d%s", (long long)n, GEN_N_MAX,
-                           n > 0 ? "; send more requests" : "");
+    if (rc == 0 && n < 1)
+        rc = api_error_bad(e, "n", "\"n\" is %lld, must be between 1 and %d", (long long)n, GEN_N_MAX);
+    if (rc == 0 && n > GEN_N_MAX)
+        rc = api_error_bad(
+            e, "n", "\"n\" is %lld: at most %d choices of one prompt are made at once; send more requests",
+            (long long)n, GEN_N_MAX);
     if (rc == 0) rc = fields_bool(s->root, "stream", &s->stream, e);
     if (rc == 0) rc = fields_bool(s->root, "ignore_eos", &s->ignore_eos, e);
     if (rc != 0) return rc;
