@@ -122,12 +122,41 @@ static void ollama_drops_the_oldest_messages(void **state)
     refused(OLLAMA_GENERATE, "truncate", "true");
 }
 
+static void ollama_errors_name_its_own_paths_and_fields(void **state)
+{
+    static const struct {
+        const char *ours, *theirs;
+    } CASES[] = {
+        {"GET /v1/models lists all", "GET /api/tags lists all"},
+        {"see GET /v1/models?loadable=true", "see GET /api/tags"},
+        {"asked at /v1/chat/completions or /v1/completions", "asked at /api/chat or /api/generate"},
+        {"asked at /v1/embeddings", "asked at /api/embed"},
+        {"a given form (response_format): leave that out", "a given form (format): leave that out"},
+        {"a model \\\"of\\\" its own", "a model \\\"of\\\" its own"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        buf out = {0};
+        char wanted[200];
+        snprintf(wanted, sizeof wanted, "{\"error\":\"%s\"}", CASES[i].theirs);
+        char given[200];
+        size_t n = 0;
+        for (const char *s = CASES[i].ours; *s; s++)
+            if (*s != '\\') given[n++] = *s;
+        given[n] = '\0';
+        ollama_put_error(&out, given);
+        assert_string_equal(out.data, wanted);
+        buf_done(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ollama_refuses_what_is_no_text_by_name),
         cmocka_unit_test(ollama_takes_a_suffix_without_content),
         cmocka_unit_test(ollama_truncates_texts_unless_told_not_to),
+        cmocka_unit_test(ollama_errors_name_its_own_paths_and_fields),
         cmocka_unit_test(ollama_drops_the_oldest_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
