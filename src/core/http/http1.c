@@ -342,6 +342,16 @@ static void take_head(http_conn *c, size_t n)
         http_request_dispatch(r);
 }
 
+/* The header lines before the one that is refused, so that the refusal knows who asked. */
+static void take_part(http_conn *c, const char *data)
+{
+    http_request *r = c->n_lines > 0 ? http_request_new(c) : NULL;
+    const char *why;
+    size_t len, used;
+    if (!r || http1_next_line(data, c->line_at, &len, &used) != HTTP1_LINE) return;
+    add_fields(r, data + used, c->line_at - used, &why);
+}
+
 /* Check the lines that have come; true when the head was taken or refused, false when more is needed. */
 static bool http1_read_head(http_conn *c)
 {
@@ -371,6 +381,7 @@ static bool http1_read_head(http_conn *c)
                                      : http1_parse_field(data + c->line_at, len, &(http1_field){0}, &why);
         }
         if (status) {
+            take_part(c, data);
             http1_refuse(c, status, why);
             return true;
         }

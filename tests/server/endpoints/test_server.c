@@ -309,7 +309,7 @@ static void gateway_lets_allowed_origins_read_early_refusals(void **state)
     static const struct {
         const char *head;
         int status;
-    } CASES[] = {{CHAT, 413}, {CHAT "\r\ncontent-length: 5", 400}};
+    } CASES[] = {{CHAT, 413}, {CHAT "\r\ncontent-length: 5", 400}, {CHAT "\r\nbad header: x", 400}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         house h;
         char head[400], big[2048];
