@@ -57,7 +57,7 @@ load 200 '"state":"ready"' '{"model":"home-chat-s"}'
 [ "$(workers)" -eq 4 ] || fail "loading twice makes $(workers) workers"
 load 200 '"replicas":2,"ready":2' '{"model":"home-chat-s","replicas":2}'
 load 200 '"ready":1' '{"model":"home-chat-s","replicas":1}'
-load 409 'loaded already.*another name' '{"model":"home-chat-s","context":128}'
+load 409 'loaded already.*another name .*--name of shoal load.*shoal stop home-chat-s' '{"model":"home-chat-s","context":128}'
 want 200 '"status":"ready"' GET /readyz
 unload 200 '"state":"unloaded"' '{"model":"home-chat-s"}'
 no_model home-chat-s

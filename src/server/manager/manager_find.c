@@ -171,10 +171,11 @@ static bool may_be(const manager_places *p, const char *real)
 
 static int elsewhere(const char *path, shoal_err *err)
 {
-    return err_set(err, SHOAL_EAUTH,
-                   "'%.200s' does not lie in a folder that models may be loaded from; library.folders in "
-                   "shoal.yaml adds others, and shoal load by the server's own user on its machine takes any",
-                   path);
+    return err_set(
+        err, SHOAL_EAUTH,
+        "'%.160s' does not lie in a folder that models may be loaded from: type shoal load '%.160s' on the "
+        "server's machine as its user, or add its folder to library.folders in shoal.yaml",
+        path, path);
 }
 
 typedef struct look {

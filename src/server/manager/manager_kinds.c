@@ -287,9 +287,9 @@ static void change(job *j, managed_model *m, const worker_spec *s)
     if (!is_same(&m->spec, s)) {
         job_fail(
             j, 409, "model_is_loaded",
-            "'%s' is loaded already, from %s with the sizes that it was given; unload it first, or load this "
-            "under another name (name)",
-            s->model, m->spec.path);
+            "'%s' is loaded already, from %s; to load this beside it, give another name (name, or --name of "
+            "shoal load); to replace it, unload it first (shoal stop %s)",
+            s->model, m->spec.path, s->model);
         return;
     }
     if (more > 0 &&
