@@ -68,7 +68,7 @@ system="You are Shoal, a helper that runs this home. Devices:
 light.attic 'Attic Light' = off"
 echo "turn on the attic light" | "$SHOAL_BIN" chat --here home-chat-s --system "$system" --json | grep -q 'light\.attic' || fail "--system"
 echo "$(seq 200)" | tr '\n' ' ' | "$SHOAL_BIN" chat --here --no-home home-chat-s --context 64 >/dev/null 2>"$work/err" && fail "a line over the context"
-grep -q 'maximum context length is 64.*; say less at once, and --context N of shoal serve and load allows more' "$work/err" || fail "a full context: $(cat "$work/err")"
+grep -q 'in the context of 64 tokens; say less at once, and --context N of shoal serve and load allows more' "$work/err" || fail "a full context: $(cat "$work/err")"
 cd "$work" || fail "no folder"
 printf 'models: 7\n' >broken.yaml
 echo hello | "$SHOAL_BIN" chat --here home-chat-s --config broken.yaml >/dev/null 2>"$work/err" && fail "a broken configuration"

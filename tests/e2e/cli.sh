@@ -55,7 +55,8 @@ expect 0 'shoal [0-9]+\.[0-9]+\.[0-9]+' --version
 expect 0 '^\{"version":"[0-9.]+","isa":"[a-z0-9]+","usable":\["scalar"' version --json
 for v in -v -V; do expect 0 '^shoal [0-9]+\.[0-9]+\.[0-9]+$' $v; done
 expect 2 'no command "frobnicate"; try: shoal --help' frobnicate
-expect 2 'no command "chta", did you mean "chat"\?' chta
+expect 2 'no command "chta", did you mean "chat"\? try: shoal --help' chta
+expect 2 'no command "list", did you mean "ps"\?' list
 expect 2 'no command "quantise", did you mean "quantize"\?' quantise
 expect 0 '^usage: shoal quantize' help quantize
 expect 2 'did you mean "run"' help rnu

@@ -49,8 +49,10 @@ static int help_all(void)
 
 static int unknown(const char *name)
 {
-    cli_hint hint = cli_did_you_mean(cli_nearest_command(name));
-    fprintf(stderr, "shoal: there is no command \"%s\"%s; try: shoal --help\n", name, hint.text);
+    bool lists = strcmp(name, "ls") == 0 || strcmp(name, "list") == 0; /* other programs' names of it */
+    cli_hint hint = cli_did_you_mean(lists ? "ps" : cli_nearest_command(name));
+    fprintf(stderr, "shoal: there is no command \"%s\"%s%s try: shoal --help\n", name, hint.text,
+            *hint.text ? "" : ";");
     return CLI_USAGE;
 }
 

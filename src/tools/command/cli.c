@@ -30,6 +30,8 @@ static int unknown_option(const cli_command *cmd, const cli_option *options, con
     size_t n = 0;
     while (options[n].kind != CLI_KIND_END) n++;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    if (strcmp(name, "--ctx-size") == 0)
+        snprintf(name, sizeof name, "--context-"); /* llama.cpp's name of it */
     const char *meant = strncmp(name, "--", 2) == 0 ? cli_nearest(name + 2, n, option_name, options) : NULL;
     if (meant && strcmp(meant, name + 2) != 0) {
         fprintf(stderr, "try: --%s, or shoal %s --help\n", meant, cmd->name);

@@ -338,7 +338,8 @@ int chat_session_turn(chat_session *s, const char *line, shoal_err *err)
     free(said);
     if (rc == 0 && !done) rc = chat_session_reply(s, err);
     if (rc != 0) chat_talk_cut(&s->talk, s->home ? 0 : before);
-    if (rc != 0 && strstr(err->message, "maximum context length is")) {
+    if (rc != 0 &&
+        (strstr(err->message, "maximum context length is") || strstr(err->message, "leave no room"))) {
         shoal_err why = *err;
         err_set(err, rc, "%.380s; %s, and --context N of shoal serve and load allows more", why.message,
                 before > 1 ? "/clear begins anew" : "say less at once");
