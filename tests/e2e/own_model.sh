@@ -28,16 +28,24 @@ refused() {
 }
 refused 1 "there is no file or folder 'none.gguf'; give the path of a GGUF file" none.gguf
 refused 1 "noise.gguf cannot be served: not a GGUF file .*; give a GGUF file or a Hugging Face folder" noise.gguf
+: >nothing.gguf
+head -c 2000 my.Q4_K_M.gguf >head.gguf
+head -c -1000 my.Q4_K_M.gguf >cut.gguf
+refused 1 "nothing.gguf cannot be served: it is empty; copy or download it again" nothing.gguf
+refused 1 "head.gguf cannot be served: it is incomplete; copy or download it again \(key" head.gguf
+refused 1 "cut.gguf cannot be served: it is incomplete; copy or download it again \(tensor" cut.gguf
 refused 1 "notes.txt cannot be served: .*; give a GGUF file" -m notes.txt
 refused 1 "empty cannot be served: .*; give a GGUF file" empty
 refused 1 "the folder some is no model, but it holds some; serve one of them: some/inner.gguf" some
 refused 1 "there is no file, folder or model 'nothing-of-that-name': models.json has .*home-chat-s" nothing-of-that-name
 refused 2 "models are named by the command line or by --config" my.Q4_K_M.gguf -c shoal.yaml
+refused 2 "-c is the configuration; the context is --context 4096" my.Q4_K_M.gguf -c 4096
+"$SHOAL_BIN" serve my.Q4_K_M.gguf --ctx-size 4096 2>&1 | grep -q '^try: --context, ' || fail "--ctx-size is not known"
 refused 2 "--name is for one model" my.Q4_K_M.gguf a/Same* --name x
 refused 2 "--name may hold letters" my.Q4_K_M.gguf --name "a b"
 refused 2 "are for models that the command line names" --context 100
 refused 2 "--max-batch wants a whole number" my.Q4_K_M.gguf --max-batch 0
-refused 2 "--context: my.Q4_K_M.gguf: the model was made for [0-9]+ tokens, so its context cannot be 99999" my.Q4_K_M.gguf --context 99999
+refused 2 "--context: my.Q4_K_M.gguf: the model was made for [0-9]+ tokens, so its context cannot be 99999: [0-9]+ is the most" my.Q4_K_M.gguf --context 99999
 
 # A folder that this user may not enter; root may enter any.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then

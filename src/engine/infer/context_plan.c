@@ -9,8 +9,10 @@
 int context_plan_check(const model_config *c, size_t n_ctx, shoal_err *err)
 {
     if (n_ctx <= c->n_ctx || c->n_ctx == 0 || c->task == TASK_IMAGE || c->task == TASK_SCORE) return 0;
-    return err_set(err, SHOAL_EINVALID, "the model was made for %zu tokens, so its context cannot be %zu",
-                   c->n_ctx, n_ctx);
+    return err_set(err, SHOAL_EINVALID,
+                   "the model was made for %zu tokens, so its context cannot be %zu: "
+                   "%zu is the most",
+                   c->n_ctx, n_ctx, c->n_ctx);
 }
 
 size_t context_plan_asked(const model_config *c, size_t n_ctx)

@@ -45,8 +45,9 @@ static void put_model(buf *out, const serve_banner_model *m)
         }
         buf_puts(out, " tokens");
         if (shorter)
-            buf_printf(out, " (%s gives it more)",
-                       strcmp(info->longer_by, "kv_mb") == 0 ? "kv_mb, --kv-mb" : "context, --context");
+            buf_printf(out, " (for more: %s)",
+                       strcmp(info->longer_by, "kv_mb") == 0 ? "--kv-mb, or kv_mb of shoal.yaml"
+                                                             : "--context, or context of shoal.yaml");
     }
     buf_puts(out, info->default_chat_template ? ", default chat template\n" : "\n");
 }

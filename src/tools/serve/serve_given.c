@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -191,10 +192,21 @@ static void list_models(const char *folder, const char *called, buf *out)
 static int not_served(const char *path, const char *called, const char *why, shoal_err *err)
 {
     buf files = {0};
+    struct stat st;
     size_t n = strlen(path);
     bool repeats = strncmp(why, path, n) == 0 && strncmp(why + n, ": ", 2) == 0;
     if (file_is_dir(path)) list_models(path, called, &files);
-    if (files.len)
+    bool cut = strstr(why, "past the file") || strstr(why, "than the file has room for");
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+        err_set(err, SHOAL_EFORMAT, "%.300s cannot be served: it is empty; copy or download it again",
+                called);
+    else if (cut)
+        err_set(err, SHOAL_EFORMAT,
+                "%.200s cannot be served: it is incomplete; copy or download it again (%.200s)", called,
+                repeats ? why + n + 2 : why);
+    else if (strstr(why, strerror(EACCES)))
+        err_set(err, SHOAL_EFORMAT, "%.300s cannot be served: %.200s", called, repeats ? why + n + 2 : why);
+    else if (files.len)
         err_set(err, SHOAL_EFORMAT,
                 "the folder %.300s is no model, but it holds some; serve one of them: %.300s", called,
                 files.data);

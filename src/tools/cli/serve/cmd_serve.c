@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/clock.h"
 #include "logging/tty_style.h"
 #include "os/crash.h"
@@ -753,6 +754,9 @@ static int check_options(serve_options *o, const cli_args *a, const cli_list *na
                        "%zu models: the command line may name %zu; name them in a shoal.yaml",
                        named->n + (size_t)a->n, n);
     for (int i = 0; i < a->n; i++) m->v[m->n++] = a->v[i];
+    if (m->n > 0 && o->config && number_i64(o->config, &(int64_t){0}))
+        return err_set(err, SHOAL_EINVALID, "-c is the configuration; the context is --context %.20s",
+                       o->config);
     if (m->n > 0 && o->config)
         return err_set(
             err, SHOAL_EINVALID,
