@@ -230,7 +230,8 @@ static void read_word(rest_reader *x)
         x->into->both = true;
     else if (phrase_here(x, &l->all, &n))
         x->into->all = true;
-    else if (phrase_here(x, &l->determiners, &n) || (phrase_here(x, &l->fillers, &n) && n > 1))
+    else if (x->u->at[x->at].adverb || phrase_here(x, &l->determiners, &n) ||
+             (phrase_here(x, &l->fillers, &n) && n > 1))
         ; /* explained, means nothing; even when some device has such a word in its id */
     else if (is_name_word(x, &x->u->at[x->at]) && !phrase_list_has_word(&l->prepositions, x->u->at[x->at].s))
         name_word(x, x->u->at[x->at].s);

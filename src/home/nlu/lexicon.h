@@ -42,6 +42,7 @@
     X(negative, false, "minus: the number after it is below zero")             \
     X(adverbs, false, "prepositions that nothing need follow: outside")        \
     X(beside, false, "near, by: what follows is another device")               \
+    X(adverbial, false, "\"back on\": its first word names nothing here")      \
     X(remarks, false, "is, seems: it says how something is, so none is offered")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.

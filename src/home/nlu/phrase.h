@@ -42,6 +42,7 @@ typedef struct unit {
     size_t device;       /* DEVICE: the first device of that name */
     size_t name;         /* DEVICE: which of its names, see devices.h */
     bool state;          /* WORD: some device can be in this state */
+    bool adverb;         /* WORD: it names nothing here: the "back" of "turn it back on" */
 } unit;
 
 typedef enum part_kind {

@@ -295,9 +295,56 @@ static void make_one(maker *m)
     }
 }
 
+/* ---- adverbs ------------------------------------------------------------------------------------- */
+
+static bool is_listed(const phrase_list *l, const unit *u)
+{
+    return u->kind == UNIT_WORD && phrase_list_has_word(l, u->s);
+}
+
+static bool is_stop(const devices *d, const unit *u)
+{
+    return u->kind == UNIT_SIGN || is_listed(&d->lex->joins, u);
+}
+
+/* May unit i be an adverb behind what stands before it? Not in "the back", "in back" and "the front and back"; in
+ * "it back", "the lights back", "off and back". */
+static bool follows_no_name(const units *u, size_t i, const devices *d)
+{
+    if (i == 0) return true;
+    const unit *before = &u->at[i - 1];
+    if (is_stop(d, before)) return i < 2 || u->at[i - 2].state;
+    if (is_listed(&d->lex->pronouns, before) || is_listed(&d->lex->adverbs, before)) return true;
+    return !is_listed(&d->lex->determiners, before) && !is_listed(&d->lex->prepositions, before);
+}
+
+static bool follows_pronoun(const units *u, size_t i, const devices *d)
+{
+    return i > 0 && (is_listed(&d->lex->pronouns, &u->at[i - 1]) || u->at[i - 1].state);
+}
+
+static bool names_something(const devices *d, const unit *u)
+{
+    if (u->kind != UNIT_WORD) return u->kind == UNIT_DEVICE;
+    if (u->state || is_listed(&d->lex->prepositions, u)) return false;
+    return devices_know(d, u->s) || devices_is_kind_word(d->lex, u->s, NULL);
+}
+
+static void mark_adverbs(units *u, const devices *d)
+{
+    const phrase_list *l = &d->lex->adverbial;
+    for (size_t i = 0; i < u->n; i++) {
+        size_t n = unit_set_len(phrase_list_at(l, u->at, i, u->n, 0));
+        bool alone = n == 1 && follows_pronoun(u, i, d);
+        if (!n || !(alone || (n > 1 && follows_no_name(u, i, d)))) continue;
+        u->at[i].adverb = n > 1 || i + n == u->n || !names_something(d, &u->at[i + n]);
+    }
+}
+
 void units_make(units *ret, const words *w, size_t from, size_t to, const devices *d)
 {
     *ret = (units){0};
     maker m = {.w = w, .at = from, .to = to, .d = d, .out = ret};
     while (m.at < m.to && !ret->cut) make_one(&m);
+    mark_adverbs(ret, d);
 }
