@@ -157,13 +157,13 @@ static int put_sentence(buf *out, const char *s)
 /* A sentence about what did not succeed, or did not say so. *ret_well: it did. */
 static int say_result(replier *r, buf *out, const made_call *m, bool *ret_well)
 {
-    result_kind kind;
+    result_kind kind = RESULT_NONE;
     const char *why;
     *ret_well = false;
-    if (!m->result)
+    if (m->result && function_table_result(&kind, &why, r->t, m->result, r->a)) return SHOAL_ENOMEM;
+    if (kind == RESULT_NONE)
         return put_sentence(
             out, function_table_say(r->t, REPLY_no_result, r->a, "function", m->name, (char *)NULL));
-    if (function_table_result(&kind, &why, r->t, m->result, r->a)) return SHOAL_ENOMEM;
     *ret_well = kind == RESULT_DONE;
     if (kind == RESULT_DONE) return 0;
     return put_sentence(out, function_table_say(r->t, kind == RESULT_FAILED ? REPLY_failed : REPLY_said, r->a,
@@ -206,7 +206,7 @@ static bool some_failed(replier *r, int *rc)
         if (!acts(r, m)) continue;
         if (!m->result) return true;
         *rc = function_table_result(&kind, &why, r->t, m->result, r->a);
-        if (!*rc && kind == RESULT_FAILED) return true;
+        if (!*rc && (kind == RESULT_FAILED || kind == RESULT_NONE)) return true;
     }
     return false;
 }

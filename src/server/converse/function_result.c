@@ -56,6 +56,19 @@ static bool some_holds(const json_t *facts, const json_t *o)
     return false;
 }
 
+/* A list of what was done that has nothing in it. */
+static bool some_empty(const json_t *paths, const json_t *o)
+{
+    size_t i;
+    const json_t *path;
+    json_array_foreach(paths, i, path)
+    {
+        const json_t *v = at_path(o, json_string_value(path));
+        if (json_is_array(v) && !json_array_size(v)) return true;
+    }
+    return false;
+}
+
 static bool begins_with_one(const json_t *words, const char *s)
 {
     size_t i;
@@ -108,9 +121,16 @@ int function_table_result(result_kind *ret, const char **ret_why, const function
     const char *text = json_is_string(o) ? json_string_value(o) : result;
     text += strspn(text, " \t\r\n");
     *ret = RESULT_SAID;
-    if (json_is_object(o))
-        *ret = some_holds(t->failed, o) ? RESULT_FAILED : some_holds(t->done, o) ? RESULT_DONE : RESULT_SAID;
-    else if (!*text || json_is_null(o) || json_is_true(o) || begins_with_one(t->done_words, text))
+    bool nothing = !*text || json_is_null(o) ||
+                   (json_is_object(o) && (!json_object_size(o) || some_empty(t->empty, o))) ||
+                   (json_is_array(o) && !json_array_size(o));
+    if (json_is_object(o) && some_holds(t->failed, o))
+        *ret = RESULT_FAILED;
+    else if (nothing)
+        *ret = RESULT_NONE;
+    else if (json_is_object(o))
+        *ret = some_holds(t->done, o) ? RESULT_DONE : RESULT_SAID;
+    else if (json_is_true(o) || begins_with_one(t->done_words, text))
         *ret = RESULT_DONE;
     else if (json_is_false(o) || begins_with_one(t->failed_words, text))
         *ret = RESULT_FAILED;

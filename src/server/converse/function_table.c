@@ -21,6 +21,7 @@ static const char PLAIN[] =
     "results:\n"
     "  failed: {error: '*', success: false, ok: false}\n"
     "  done: {success: true, ok: true}\n"
+    "  empty: []\n"
     "  why: [error.message, error, message]\n"
     "  failed_words: [error, failed]\n"
     "  done_words: [ok, done, success]\n"
@@ -99,7 +100,8 @@ static void form_lists(form *f, const yaml_node *root, const char *key, const ch
     for (size_t i = 0; map && keys[i]; i++) {
         bool is_map =
             strcmp(keys[i], "words") == 0 || strcmp(keys[i], "failed") == 0 || strcmp(keys[i], "done") == 0;
-        const yaml_node *n = form_need(f, map, keys[i], is_map ? YAML_MAP : YAML_LIST, true);
+        bool needed = strcmp(keys[i], "empty") != 0;
+        const yaml_node *n = form_need(f, map, keys[i], is_map ? YAML_MAP : YAML_LIST, needed);
         if (n && !is_map) form_texts(f, n);
         for (size_t k = 0; n && strcmp(keys[i], "words") == 0 && k < n->n; k++)
             form_texts(f, form_need(f, n, n->keys[k]->text, YAML_LIST, true));
@@ -112,7 +114,8 @@ static void check_form(form *f, const yaml_node *root)
                                        "results",   "replies", NULL};
     static const char *const DEVICES[] = {"arguments", "words", NULL};
     static const char *const STATES[] = {"functions", "verdicts", NULL};
-    static const char *const RESULTS[] = {"failed", "done", "why", "failed_words", "done_words", NULL};
+    static const char *const RESULTS[] = {"failed",       "done",       "empty", "why",
+                                          "failed_words", "done_words", NULL};
     static const char *const REPLIES[] = {
 #define REPLY_NAME(name, fields) #name,
         FUNCTION_REPLIES(REPLY_NAME)
@@ -155,6 +158,7 @@ static void take_parts(function_table *t)
     t->verdicts = function_table_part(t, "states", "verdicts");
     t->failed = function_table_part(t, "results", "failed");
     t->done = function_table_part(t, "results", "done");
+    t->empty = function_table_part(t, "results", "empty");
     t->why = function_table_part(t, "results", "why");
     t->failed_words = function_table_part(t, "results", "failed_words");
     t->done_words = function_table_part(t, "results", "done_words");

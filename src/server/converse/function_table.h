@@ -55,7 +55,8 @@ int function_table_map(device_call *ret, bool *ret_fits, const function_table *t
 bool function_table_tells_states(const function_table *t, const char *function);
 bool function_table_wants_states(const function_table *t, const char *verdict);
 
-typedef enum result_kind { RESULT_DONE, RESULT_FAILED, RESULT_SAID } result_kind;
+/* RESULT_NONE: it says nothing, not even that it was done. */
+typedef enum result_kind { RESULT_DONE, RESULT_FAILED, RESULT_SAID, RESULT_NONE } result_kind;
 /* *ret_why: what it says, one line, in the arena. SHOAL_ENOMEM, or 0. */
 int function_table_result(result_kind *ret, const char **ret_why, const function_table *t, const char *result,
                           arena *a);

@@ -143,6 +143,14 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
         SAID(SYSTEM "," USER("x"), TURN_ON "," LIGHT_SET,
              ACT("light.turn_on", "{\"target\":\"light.kitchen_light\",\"color\":\"warm white\"}"),
              "HassLightSet {\"name\":\"Kitchen Light\",\"temperature\":2700};"),
+        SAID(
+            SYSTEM "," USER("x"), TURN_ON "," LIGHT_SET,
+            ACT("light.turn_on", "{\"target\":\"light.kitchen_light\",\"color\":\"blue\",\"brightness\":20}"),
+            "HassLightSet {\"name\":\"Kitchen Light\",\"color\":\"blue\",\"brightness\":20};"),
+        SAID(SYSTEM "," USER("x"), TURN_ON "," LIGHT_SET,
+             ACT("light.turn_on",
+                 "{\"target\":\"light.kitchen_light\",\"color\":\"cool white\",\"brightness\":20}"),
+             "HassLightSet {\"name\":\"Kitchen Light\",\"temperature\":6500,\"brightness\":20};"),
         /* out of the schema's bounds, a value that no row takes, a function that wants more, none at all */
         SAID(SYSTEM "," USER("x"), LIGHT_SET,
              ACT("light.turn_on", "{\"target\":\"light.kitchen_light\",\"brightness\":400}"),
@@ -191,6 +199,13 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
         SAID(SYSTEM "," USER("x") "," MADE_ON "," RESULT("red"), TURN_ON, ON, "HassTurnOn answered: red"),
         SAID(SYSTEM "," USER("x") "," MADE_ON, TURN_ON, ON,
              "I don't know whether HassTurnOn did it: no result came."),
+        SAID(SYSTEM "," USER("x") "," MADE_ON "," RESULT(""), TURN_ON, ON,
+             "I don't know whether HassTurnOn did it: no result came."),
+        SAID(SYSTEM "," USER("x") "," MADE_ON "," RESULT("null"), TURN_ON, TWO,
+             "I don't know whether HassTurnOn did it: no result came."),
+        SAID(SYSTEM "," USER("x") "," MADE_ON "," RESULT(
+                 "{\\\"response_type\\\":\\\"action_done\\\",\\\"data\\\":{\\\"success\\\":[]}}"),
+             TURN_ON, ON, "I don't know whether HassTurnOn did it: no result came."),
         SAID(SYSTEM "," USER("x") "," MADE_ON "," RESULT("ok"), TURN_ON, TWO, CALL_LOCK, AUTO, true),
         SAID(SYSTEM "," USER("x") "," MADE_ON "," RESULT("Error: no"), TURN_ON, TWO,
              "HassTurnOn failed: Error: no.", AUTO, true),
@@ -318,8 +333,17 @@ static void function_table_result_tells_success_from_failure(void **state)
         result_kind kind;
         const char *why;
     } CASES[] = {
-        {"", RESULT_DONE, ""},
-        {"null", RESULT_DONE, "null"},
+        {"", RESULT_NONE, ""},
+        {" \n", RESULT_NONE, ""},
+        {"\"\"", RESULT_NONE, ""},
+        {"null", RESULT_NONE, "null"},
+        {"{}", RESULT_NONE, NULL},
+        {"[]", RESULT_NONE, NULL},
+        {"{\"response_type\":\"action_done\",\"data\":{\"success\":[],\"failed\":[]}}", RESULT_NONE, NULL},
+        {"{\"response_type\":\"action_done\",\"data\":{\"success\":[],\"failed\":[{\"name\":\"x\"}]}}",
+         RESULT_FAILED, NULL},
+        {"{\"response_type\":\"action_done\",\"speech\":{}}", RESULT_DONE, NULL},
+        {"true", RESULT_DONE, NULL},
         {"OK.", RESULT_DONE, "OK"},
         {"\"done\"", RESULT_DONE, "done"},
         {"{\"speech\":{},\"response_type\":\"action_done\",\"data\":{\"success\":[1],\"failed\":[]}}",
