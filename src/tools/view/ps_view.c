@@ -118,7 +118,20 @@ static void put_machines(char *ret, size_t size, const json_t *m)
 
 enum { NAME_COLUMNS = 16 };
 
-static void put_model(buf *out, const json_t *m, long long now, size_t width)
+/* In a pipe, which has no width, as wide as the longest name. */
+static int name_columns(const json_t *models, size_t width)
+{
+    size_t i, most = NAME_COLUMNS;
+    json_t *m;
+    json_array_foreach((json_t *)(uintptr_t)models, i, m)
+    {
+        size_t n = strlen(json_text_of(m, "model"));
+        if (!width && n > most) most = n;
+    }
+    return (int)most;
+}
+
+static void put_model(buf *out, const json_t *m, int columns, long long now, size_t width)
 {
     const char *name = json_text_of(m, "model");
     size_t row = out->len;
@@ -138,7 +151,7 @@ static void put_model(buf *out, const json_t *m, long long now, size_t width)
         row = out->len;
         name = "";
     }
-    buf_printf(out, "%-*s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", NAME_COLUMNS, name,
+    buf_printf(out, "%-*s %-8s %5s %-10s %6.0f MB %4.0f %5.0f %6s  %s", columns, name,
                json_text_of(m, "state"), replicas, machines, json_number_of(m, "memory_bytes") / 1e6,
                json_number_of(m, "running"), json_number_of(m, "waiting"), rate, since);
     sanitise_line(out, row, width);
@@ -147,13 +160,14 @@ static void put_model(buf *out, const json_t *m, long long now, size_t width)
 void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
 {
     size_t i, from = out->len;
+    int columns = name_columns(models, width);
     json_t *m;
-    buf_printf(out, "%-*s %-8s %5s %-10s %9s %4s %5s %6s  %s", NAME_COLUMNS, "MODEL", "STATE", "READY",
-               "MACHINES", "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
+    buf_printf(out, "%-*s %-8s %5s %-10s %9s %4s %5s %6s  %s", columns, "MODEL", "STATE", "READY", "MACHINES",
+               "MEMORY", "BUSY", "QUEUE", "TOK/S", "SINCE");
     sanitise_line(out, from, width);
     json_array_foreach((json_t *)(uintptr_t)models, i, m)
     {
-        put_model(out, m, now, width);
+        put_model(out, m, columns, now, width);
         if (!*json_text_of(m, "reason")) continue;
         from = out->len;
         buf_printf(out, "  %s", json_text_of(m, "reason"));

@@ -47,6 +47,17 @@ static void models_that_no_machine_has_are_listed_with_the_reason(void **state)
                            "  it lacks a label\n");
 }
 
+static void long_names_move_no_column_of_a_pipe(void **state)
+{
+    const char *s = lines_of("{\"replicas\":[{\"model\":\"a\",\"state\":\"ready\"},"
+                             "{\"model\":\"a-name-of-19-letters\",\"state\":\"ready\"}]}",
+                             0);
+    assert_string_equal(s,
+                        "MODEL                STATE    READY MACHINES      MEMORY BUSY QUEUE  TOK/S  SINCE\n"
+                        "a                    ready      1/1 here            0 MB    0     0      -  -\n"
+                        "a-name-of-19-letters ready      1/1 here            0 MB    0     0      -  -\n");
+}
+
 static void replicas_are_summed_up_by_model(void **state)
 {
     const char *s = lines_of(
@@ -125,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_that_no_machine_has_are_listed_with_the_reason),
+        cmocka_unit_test(long_names_move_no_column_of_a_pipe),
         cmocka_unit_test(replicas_are_summed_up_by_model),
         cmocka_unit_test(standbys_are_told_apart),
         cmocka_unit_test(nothing_and_nonsense_are_a_heading),
