@@ -104,6 +104,9 @@ load 404 'there is no' '{"path":"dangling.gguf"}'
 load 404 'there is no' "{\"path\":\"$store/none.gguf\"}"
 load 200 '"id":"inner"' '{"path":"inner.gguf","name":"inner"}'
 unload 200 unloaded '{"model":"inner"}'
+mkdir "$work/some" && cp "$models/home-chat-s.gguf" "$work/some/a.gguf"
+"$SHOAL_BIN" load "$work/some" --server "$url" >"$work/said" 2>&1 && fail "a folder that is no model is loaded"
+grep -q "the folder $work/some is no model, but it holds some; load one of them: $work/some/a.gguf" "$work/said" || fail "a folder of models: $(cat "$work/said")"
 mkfifo "$store/pipe.gguf"
 load 400 'neither a file nor a folder' '{"path":"pipe.gguf"}'
 head -c 4000 "$models/home-chat-s.gguf" >"$store/cut.gguf"

@@ -177,8 +177,7 @@ int serve_given_config(gateway_config **ret, const serve_given *g, shoal_err *er
 
 /* ---- can they be served? ---------------------------------------------------------------------------- */
 
-/* A folder that is no model may hold some. */
-static void list_models(const char *folder, const char *called, buf *out)
+void serve_given_inside(const char *folder, const char *called, buf *out)
 {
     DIR *d = opendir(folder);
     unsigned n = 0;
@@ -195,7 +194,7 @@ static int not_served(const char *path, const char *called, const char *why, sho
     struct stat st;
     size_t n = strlen(path);
     bool repeats = strncmp(why, path, n) == 0 && strncmp(why + n, ": ", 2) == 0;
-    if (file_is_dir(path)) list_models(path, called, &files);
+    if (file_is_dir(path)) serve_given_inside(path, called, &files);
     bool cut = strstr(why, "past the file") || strstr(why, "than the file has room for");
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
         err_set(err, SHOAL_EFORMAT, "%.300s cannot be served: it is empty; copy or download it again",

@@ -25,6 +25,9 @@ int serve_given_find(char **ret, char name[NAME_BYTES_MAX + 1], const char *mode
 /* Two models that would have one name get numbers: my, my-2. */
 int serve_given_config(gateway_config **ret, const serve_given *g, shoal_err *err);
 
+/* A folder that is no model may hold some: the first three, called so, appended. */
+void serve_given_inside(const char *folder, const char *called, buf *out);
+
 /* Reads each file in a process of its own. SHOAL_EFORMAT names the first that no worker could serve, and why. Call it
  * before there are threads. */
 int serve_given_check(const gateway_config *c, const worker_spec *specs, const serve_given *g,

@@ -11,6 +11,7 @@
 #include "command/cli_process.h"
 #include "command/cli_tuning.h"
 #include "os/own_socket.h"
+#include "serve/serve_given.h"
 
 typedef struct sizes {
     long long replicas, threads, context, kv_mb, idle; /* 0: not said */
@@ -72,6 +73,18 @@ static int serve_cmd_load(const http_where *where, const cli_loads_ask *ask, boo
     return rc;
 }
 
+static int no_model(const char *folder, int rc, shoal_err *err)
+{
+    buf files = {0};
+    if (strstr(err->message, "config.json: No such file") && file_is_dir(folder))
+        serve_given_inside(folder, folder, &files);
+    if (files.len)
+        err_set(err, rc, "the folder %.200s is no model, but it holds some; load one of them: %.250s", folder,
+                files.data);
+    buf_done(&files);
+    return rc;
+}
+
 static int cmd_load_run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY"), *name = NULL, *sha256 = NULL;
@@ -107,7 +120,7 @@ static int cmd_load_run(int argc, char **argv)
     if (rc == 0) choose_own_socket(&where);
     const cli_loads_ask ask = {
         .path = "/v1/models/load", .body = body, .what = a.v[0], .key = key, .quiet = quiet};
-    if (rc == 0) rc = serve_cmd_load(&where, &ask, json, &err);
+    if (rc == 0 && (rc = serve_cmd_load(&where, &ask, json, &err)) != 0) rc = no_model(a.v[0], rc, &err);
     json_decref(body);
     return rc ? cli_fail(&cmd_load, &err) : cli_flush(CLI_OK);
 }
