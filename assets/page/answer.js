@@ -81,7 +81,7 @@ class Blocks {
   }
 }
 
-const STATES = { waiting: "Waiting", streaming: "Streaming", done: "Completed", cut: "Stopped at max tokens", cancelled: "Cancelled", failed: "Failed" };
+const STATES = { waiting: "Waiting", streaming: "Streaming", done: "Completed", cut: "Stopped at max tokens", full: "Stopped where the context is full", cancelled: "Cancelled", failed: "Failed" };
 
 const button = (text, onclick, name = "quiet") => el("button", { type: "button", class: name, onclick }, text);
 
@@ -194,7 +194,8 @@ export class Answer {
     this.thought.flush();
     this.body?.flush();
     this.node.classList.remove("running");
-    this.is(state === "done" && this.finish === "length" ? "cut" : state);
+    const cut = this.usage?.completion_tokens < this.limit ? "full" : "cut";
+    this.is(state === "done" && this.finish === "length" ? cut : state);
     this.by = by;
     this.tell({ ms: tookMs });
   }

@@ -224,6 +224,7 @@ export function openCluster() {
     updateFeed(state);
   };
   let now = null;
+  let example = "";
   onChange((state) => {
     now = state;
     if (due) return;
@@ -232,13 +233,16 @@ export function openCluster() {
   });
   onCatalogue((c) => {
     options($("try-who"), groups(c));
+    const acts = [...$("try-who").options].some((o) => o.value.startsWith("pipeline ")); // of a home
+    example = acts ? "turn off the kitchen light" : "Hello";
+    $("try-text").placeholder = `Try it: ${example}`;
     $("try").hidden = $("try-who").options.length === 0;
     if (now) draw(now);
   });
   $("try").addEventListener("submit", (e) => {
     e.preventDefault();
     const [kind, ...name] = $("try-who").value.split(" ");
-    const text = $("try-text").value.trim() || "turn off the kitchen light";
+    const text = $("try-text").value.trim() || example;
     sessionTry.next = { kind, name: name.join(" "), text };
     location.hash = "#/play/try";
   });

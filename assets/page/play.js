@@ -169,6 +169,7 @@ class Column {
     const answer = (turn.answer = this.answerOf(body.model, turn));
     turn.node = answer.node;
     this.turns.push(turn);
+    answer.limit = body.max_tokens;
     this.show(answer.node);
     this.follow(answer);
     this.abort = new AbortController();
@@ -184,7 +185,8 @@ class Column {
       answer.end("done", performance.now() - since, answer.model !== body.model && answer.model);
     } catch (e) {
       answer.end(e.name === "AbortError" ? "cancelled" : "failed", performance.now() - since);
-      if (e.name !== "AbortError") answer.fail(e.message);
+      const full = e.code === "context_length_exceeded" ? ". Begin a new chat, or load the model with a larger context." : "";
+      if (e.name !== "AbortError") answer.fail(e.message + full);
     }
     this.abort = null;
     turn.message = answer.message();

@@ -559,12 +559,16 @@ test("a reply is copied and retried, a message edited", () => withStand(async (s
 }));
 
 test("an answer that ended early is no success", () => withStand(async (stand) => {
-  const page = await open(`${stand.url}/#/play`);
+  const page = await open(`${stand.url}/`);
+  await page.waitForFunction(() => document.querySelector("#try-text").placeholder === "Try it: Hello"); // a model alone knows no light
+  await view(page, "play");
   await has(page, ".column option", "m");
   for (const [end, state, why] of [
     [`data: ${JSON.stringify({ error: { message: "the deadline was missed", code: "deadline_exceeded" } })}\n\n`, "Failed", "deadline was missed"],
+    [`data: ${JSON.stringify({ error: { message: "the prompt has 304", code: "context_length_exceeded" } })}\n\n`, "Failed", "304. Begin a new chat"],
     ["", "Failed", "before it was complete"],
     [`data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "length" }] })}\n\ndata: [DONE]\n\n`, "Stopped at max tokens", ""],
+    [`data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "length" }], usage: { completion_tokens: 2 } })}\n\ndata: [DONE]\n\n`, "Stopped where the context is full", ""],
   ]) {
     stand.chat = (res) => {
       stand.chunk(res, { content: "half of" });
