@@ -147,6 +147,12 @@ ask /api/chat "{\"model\":\"llama-gqa\",\"stream\":false,\"messages\":$messages,
 ask /v1/responses '{"model":"llama-gqa","input":"hello","max_output_tokens":16}' | grep -q '"object":"response"' || fail "/v1/responses"
 ask /apply-template "{\"model\":\"llama-gqa\",\"messages\":$messages}" | grep -qF 'System: Be brief.\nUser: hello\nAssistant:' || fail "its text: $(ask /apply-template "{\"model\":\"llama-gqa\",\"messages\":$messages}")"
 "$SHOAL_BIN" chat llama-gqa --server "$url" --no-home -n 4 <<<hello >/dev/null 2>"$work/err" || fail "shoal chat: $(cat "$work/err")"
+if command -v script >/dev/null; then
+    source "$root/tests/e2e/terminal.bash"
+    at_terminal chat --server "$url" llama-gqa --no-home --no-history
+    grep -q 'no chat template: it gets the default one' "$screen" || fail "no word of its chat template: $(cat -v "$screen")"
+    leave
+fi
 stop_shoal
 "$SHOAL_BIN" chat "$data/llama-gqa" -n 4 <<<hello >/dev/null 2>"$work/err" || fail "shoal chat of a file: $(cat "$work/err")"
 

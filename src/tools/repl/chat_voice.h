@@ -48,6 +48,7 @@ typedef struct chat_voice {
     const char *model; /* its name */
     const char *where; /* "http://..."; "": in this process */
     const char *use;   /* what it is for; NULL: the manifest may say it */
+    bool plain;        /* of a server: it has no chat template of its own */
     bool pipeline;     /* of a server: it knows its devices, and each line stands for itself */
     volatile sig_atomic_t stopped;
     int (*reply)(struct chat_voice *v, const chat_talk *t, const chat_settings *s, const chat_show *show,

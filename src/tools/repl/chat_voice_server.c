@@ -302,6 +302,7 @@ int chat_voice_server(chat_voice **ret, const served *found, const char *key, sh
     f->voice = (chat_voice){.model = f->found.model,
                             .where = f->found.url,
                             .use = f->found.use,
+                            .plain = found->is_plain,
                             .pipeline = found->pipeline,
                             .reply = found->pipeline ? reply_pipeline : reply_far,
                             .stop = stop_far,

@@ -27,6 +27,8 @@ static void greet(const chat_session *s)
     char *use =
         s->voice->use && *s->voice->use ? strdup(s->voice->use) : cli_model_use(name, s->o->model.manifest);
     if (*s->voice->where) cli_say("%s, served at %s, replies.\n", name, s->voice->where);
+    if (s->voice->plain)
+        cli_say("Its files have no chat template: it gets the default one, which it may not follow.\n");
     if (use) cli_say("%s is for %s.\n", name, use);
     if (s->home)
         cli_say(
