@@ -41,6 +41,7 @@ refused 1 "there is no file, folder or model 'nothing-of-that-name': models.json
 refused 2 "models are named by the command line or by --config" my.Q4_K_M.gguf -c shoal.yaml
 refused 2 "-c is the configuration; the context is --context 4096" my.Q4_K_M.gguf -c 4096
 "$SHOAL_BIN" serve my.Q4_K_M.gguf --ctx-size 4096 2>&1 | grep -q '^try: --context, ' || fail "--ctx-size is not known"
+refused 2 "--threads wants a whole number from 1 to 64, not .500" my.Q4_K_M.gguf --threads 500
 refused 2 "--name is for one model" my.Q4_K_M.gguf a/Same* --name x
 refused 2 "--name may hold letters" my.Q4_K_M.gguf --name "a b"
 refused 2 "are for models that the command line names" --context 100

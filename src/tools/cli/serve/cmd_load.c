@@ -93,7 +93,7 @@ static int cmd_load_run(int argc, char **argv)
     const cli_option options[] = {
         CLI_STRING(0, "name", "NAME", "what clients call it [what its file is called]", &name),
         CLI_INT(0, "replicas", "N", 1, 64, "worker processes [1]", &s.replicas),
-        CLI_INT('t', "threads", "N", 1, 1024, "threads of each [all cores]", &s.threads),
+        CLI_INT('t', "threads", "N", 1, 64, "threads of each [all cores]", &s.threads),
         CLI_INT(0, "context", "N", 16, 1 << 20,
                 "longest prompt and reply, in tokens [the model's; with 8,192 or more, what --kv-mb holds]",
                 &s.context),

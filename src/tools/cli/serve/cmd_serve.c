@@ -850,7 +850,7 @@ static int cmd_serve_run(int argc, char **argv)
         CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &o.listen),
         CLI_STRING(0, "name", "NAME", "what clients call the one MODEL [what its file is called]",
                    &o.given.name),
-        CLI_INT('t', "threads", "N", 1, 1024, "threads of each MODEL [all cores]", &o.threads),
+        CLI_INT('t', "threads", "N", 1, 64, "threads of each MODEL [all cores]", &o.threads),
         CLI_INT(0, "context", "N", 16, 1 << 20,
                 "longest prompt and reply of each MODEL, in tokens [the model's]", &o.context),
         CLI_KV_MB(&o.kv_mb),
