@@ -128,6 +128,13 @@ static void clause_add_value(rest_reader *x, size_t n, bool choice)
         x->r->n_strange++;
 }
 
+static void add_degree(rest_reader *x, size_t n)
+{
+    size_t before = x->r->n_values;
+    clause_add_value(x, n, true);
+    if (x->r->n_values > before) x->r->values[before].degree = true;
+}
+
 static bool is_plural_word(const rest_reader *x, size_t i)
 {
     bool plural;
@@ -224,6 +231,8 @@ static void read_word(rest_reader *x)
         r->forbidden = true;
     else if (phrase_here(x, &l->later, &n))
         r->later = true;
+    else if (phrase_here(x, &l->degrees, &n))
+        add_degree(x, n);
     else if (phrase_here(x, &l->everything, &n))
         x->into->everything = true;
     else if (phrase_here(x, &l->both, &n))

@@ -12,6 +12,7 @@ typedef struct clause_value {
     size_t at, n;    /* units */
     bool choice;     /* a word of some value's choices; else a number or a duration */
     bool difference; /* so much more or less: "by 2 degrees" */
+    bool degree;     /* "a little" */
 } clause_value;
 
 /* What stands beside the words that a cue uses. */

@@ -180,6 +180,8 @@ static outcome assign_values(grounder *g, attempt *t, const units *u, const clau
         outcome how = check_number(g, t, u, def, &r->values[i]);
         if (how) return how;
     }
+    for (size_t i = 0; i < r->n_values; i++) /* of what has parts, or where nothing is done anyway */
+        n_used += !used[i] && r->values[i].degree && (t->action->gradual || !t->action->service);
     if (n_used == r->n_values) return DO_IT;
     for (size_t i = 0; i < r->n_values; i++)
         if (!used[i] && u->at[r->values[i].at].kind == UNIT_DURATION) return FOR_A_TIME;

@@ -301,6 +301,7 @@ static void read_actions(reader *r, const yaml_node *root)
         read_takes(r, yaml_get(n, "takes"), x);
         x->implied = source_bool(r->s, yaml_get(n, "implied"), "implied");
         x->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
+        x->gradual = source_bool(r->s, yaml_get(n, "gradual"), "gradual");
         x->careful = source_bool(r->s, yaml_get(n, "careful"), "careful");
         const yaml_node *cues = source_need(r->s, n, "cues", YAML_LIST);
         if (cues) source_phrases(r->s, cues, &x->cues);

@@ -43,6 +43,7 @@
     X(adverbs, false, "prepositions that nothing need follow: outside")        \
     X(beside, false, "near, by: what follows is another device")               \
     X(adverbial, false, "\"back on\": its first word names nothing here")      \
+    X(degrees, false, "a little: a part of what is asked")                     \
     X(remarks, false, "is, seems: it says how something is, so none is offered")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
@@ -140,6 +141,7 @@ typedef struct action_def {
     phrase_list cues;
     bool implied; /* without a device it means the only one of its kinds */
     bool bare;    /* device and values alone ask for it, without a cue */
+    bool gradual; /* a step of more, so "a little" is a way to do it */
     bool careful; /* not done beside anything that was not understood, however harmless it looks */
 } action_def;
 
