@@ -19,7 +19,8 @@ for how in "--server $url home-intent" home-intent models/home-intent.gguf; do
     grep -q "^digest  *$digest\$" "$work/show" || fail "show $how: $(cat "$work/show")"
     grep -q '^architecture  *bert' "$work/show" || fail "show $how: $(cat "$work/show")"
 done
-show --server "$url" home-chat-s | grep -q '^can .*tools' || fail "no word of tools: $(show --server "$url" home-chat-s)"
+show --server "$url" home | grep -q '^can .*tools' || fail "no word of tools: $(show --server "$url" home)"
+show --server "$url" home-chat-s | grep -q '^can .*tools' && fail "home-chat-s calls functions that it was not trained on"
 show --server "$url" home-intent --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["id"] == "home-intent" and len(a["labels"]) > 9 and a["adapters"] == []' || fail "show --json"
 show models/home-intent.gguf --json | grep -q "\"digest\":\"$digest\"" || fail "show FILE --json"
 show --server "$url" nobody >/dev/null 2>"$work/err" && fail "nobody is shown"
