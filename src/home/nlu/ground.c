@@ -83,7 +83,7 @@ static bool asks_by_mark(grounder *g, const units *u, size_t at, bool lead)
     device_set s = devices_find(&g->d, &r.what, UINT64_MAX, &group);
     if (!device_set_count(&s)) return false;
     grounder_name_all(g, &s);
-    ask_answer_states(g, &s, ask_asked_state(u, used));
+    ask_answer_states(g, u, &s, ask_asked_state(u, used));
     return true;
 }
 

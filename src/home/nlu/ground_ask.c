@@ -121,8 +121,14 @@ const char *ask_keep(grounder *g, buf *b)
     return s;
 }
 
+/* "fully": what is told as open may be open in part. */
+static bool asks_entirely(const grounder *g, const units *u)
+{
+    return phrase_list_in(&g->lex->entirely, u->at, 0, u->n, 0) != 0;
+}
+
 /* "is the lamp on", "how is the lamp": each device's state, for one and a state asked with yes or no. */
-void ask_answer_states(grounder *g, const device_set *s, const char *asked)
+void ask_answer_states(grounder *g, const units *u, const device_set *s, const char *asked)
 {
     enum { SHOWN = 8 };
     buf b = {0};
@@ -130,6 +136,7 @@ void ask_answer_states(grounder *g, const device_set *s, const char *asked)
     for (size_t i = 0; i < g->d.n && shown < SHOWN; i++) {
         if (!device_set_has(s, i)) continue;
         ask_verdict so = asked && n == 1 ? ask_is_in_state(g, i, asked) : ASK_ELSE;
+        if (so == ASK_SO && asks_entirely(g, u)) so = ASK_ELSE;
         const char *reply = so == ASK_SO       ? g->lex->reply.state_yes
                             : so == ASK_NOT_SO ? g->lex->reply.state_no
                                                : g->lex->reply.state;
@@ -194,15 +201,32 @@ static void answer_all(grounder *g, const device_set *all, const char *asked)
     g->answer = ask_keep(g, &b);
 }
 
+/* Of those that are neither so nor not so, the ones on their way: opening. */
+static device_set that_pass(const grounder *g, const device_set *s, const char *asked)
+{
+    device_set on_way = {{0}};
+    for (size_t i = 0; i < g->d.n; i++) {
+        size_t kind = g->d.words[i].kind;
+        if (device_set_has(s, i) && asked && kind != SIZE_MAX &&
+            kind_has_state(g->lex, &g->lex->kinds[kind], first_of(g->lex, asked)) &&
+            tells(&g->lex->passing_states, state_of(g, i)))
+            device_set_add(&on_way, i);
+    }
+    return on_way;
+}
+
 static void answer_which(grounder *g, const device_set *s, const char *asked, bool count)
 {
+    enum { SHOWN = 8 };
     buf b = {0};
     char digits[24];
     sorted by = sort_devices(g, s, asked);
     const device_set *so = &by.by[ASK_SO];
     device_set asked_of = asked ? that_can_be(g, &by.by[ASK_NOT_TOLD], asked) : by.by[ASK_NOT_TOLD];
     size_t n = device_set_count(so);
-    bool none = !n && device_set_count(&asked_of) == device_set_count(s); /* nothing is known of any */
+    device_set on_way = that_pass(g, &by.by[ASK_ELSE], asked);
+    bool none = !n && (device_set_count(&asked_of) == device_set_count(s) || /* nothing is known of any */
+                       device_set_count(&on_way));
     snprintf(digits, sizeof digits, "%zu", n);
     reply_field f[] = {{"names", grounder_names(g, so, false)},
                        {"state", asked ? asked : ""},
@@ -210,6 +234,8 @@ static void answer_which(grounder *g, const device_set *s, const char *asked, bo
                        {"is", grounder_is(g, so)}};
     const char *t = !n ? g->lex->reply.none_so : count ? g->lex->reply.count_so : g->lex->reply.some_so;
     if (!none) ask_say_more(g, &b, grounder_fill(g, t, f, 4));
+    for (size_t i = 0, shown = 0; i < g->d.n && shown < SHOWN; i++)
+        if (device_set_has(&on_way, i)) ask_say_more(g, &b, say_state(g, i, g->lex->reply.state)), shown++;
     say_not_told(g, &b, &asked_of);
     g->answer = ask_keep(g, &b);
 }
@@ -239,7 +265,7 @@ static bool try_ask(grounder *g, const units *u, size_t at, const phrase_list *l
         else if (asked && r.what.everything)
             answer_all(g, &s, asked);
         else
-            ask_answer_states(g, &s, asked);
+            ask_answer_states(g, u, &s, asked);
         return true;
     }
     return false;

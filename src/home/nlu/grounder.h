@@ -138,7 +138,7 @@ ask_verdict ask_is_in_state(grounder *g, size_t device, const char *asked);
 const char *ask_asked_state(const units *u, unit_set used);
 void ask_say_more(grounder *g, buf *b, const char *s);
 const char *ask_keep(grounder *g, buf *b);
-void ask_answer_states(grounder *g, const device_set *s, const char *asked);
+void ask_answer_states(grounder *g, const units *u, const device_set *s, const char *asked);
 bool ask_is_question(grounder *g, const units *u, size_t at);
 
 /* ---- device_option.c ---- */

@@ -201,6 +201,9 @@ static void read_states(reader *r, const yaml_node *root)
     for (size_t i = 0; i < list->n && !lexicon_failed(r); i++) read_same_states(r, list->items[i]);
     const yaml_node *none = yaml_get(root, "no_states");
     if (none) source_texts(r->s, source_need(r->s, root, "no_states", YAML_LIST), &r->l->no_states);
+    const yaml_node *passing = yaml_get(root, "passing_states");
+    if (passing)
+        source_texts(r->s, source_need(r->s, root, "passing_states", YAML_LIST), &r->l->passing_states);
 }
 
 /* [open, closed], or {"on": [heat, cool], "off": []} */
@@ -419,8 +422,9 @@ static void collect_vocabulary(reader *r)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static const char *const SECTIONS[] = {"words", "replies", "numbers", "time",     "states",   "values",
-                                       "kinds", "actions", "talk",    "synonyms", "no_states"};
+static const char *const SECTIONS[] = {"words",  "replies",  "numbers",   "time",
+                                       "states", "values",   "kinds",     "actions",
+                                       "talk",   "synonyms", "no_states", "passing_states"};
 
 static void check_sections(reader *r, const yaml_node *root)
 {

@@ -44,6 +44,7 @@
     X(beside, false, "near, by: what follows is another device")               \
     X(adverbial, false, "\"back on\": its first word names nothing here")      \
     X(degrees, false, "a little: a part of what is asked")                     \
+    X(entirely, false, "fully: more than a state tells")                       \
     X(remarks, false, "is, seems: it says how something is, so none is offered")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
@@ -176,6 +177,7 @@ typedef struct lexicon {
     word_list states;       /* folded, of kinds too; */
     const char **state_for; /* [states.n] and each as the first of those that mean the same: shut is closed */
     word_list no_states;    /* what is told of a device whose state is not known */
+    word_list passing_states; /* of a device on its way between two others: opening */
     size_t n_numbers;
     struct lexicon_number {
         const char *word;
