@@ -149,7 +149,8 @@ int follow_complete(const char **ret, const lexicon *lex, const device *list, si
     grounding asked, own, whole;
     *ret = NULL;
     if (ground(&asked, lex, list, n, t->request, a, NULL)) return SHOAL_ENOMEM;
-    if (asked.verdict != GROUND_ASK || !follow_same_text(t->reply, asked.text)) return 0;
+    bool which = asked.verdict == GROUND_ASK; /* else it told what it needs: "Tell me a temperature" */
+    if ((!which && asked.verdict != GROUND_CANNOT) || !follow_same_text(t->reply, asked.text)) return 0;
     if (ground(&own, lex, list, n, t->answer, a, NULL)) return SHOAL_ENOMEM;
     if (stands_alone(&own)) return 0;
     size_t len = strlen(t->request);
@@ -157,6 +158,9 @@ int follow_complete(const char **ret, const lexicon *lex, const device *list, si
     const char *text = arena_printf(a, "%.*s %s", (int)len, t->request, t->answer);
     if (!text || ground(&whole, lex, list, n, text, a, NULL)) return SHOAL_ENOMEM;
     /* Every word of both is explained, and nothing is done to what was not asked about. */
-    if (whole.verdict == GROUND_ACT && is_part_of(&whole.named, &asked.named)) *ret = text;
+    if (which && whole.verdict == GROUND_ACT && is_part_of(&whole.named, &asked.named))
+        *ret = text;
+    else if (own.verdict == GROUND_PROPOSE) /* nothing is offered that was not asked */
+        *ret = whole.n_options ? t->request : text;
     return 0;
 }

@@ -38,7 +38,8 @@ typedef struct follow_turn {
     const char *request, *reply, *answer;
 } follow_turn;
 /* Did the reply to the request ask which device is meant, and does the answer tell it ("turn on the lamp", "the left
- * one")? *ret: both as one request, in the arena; NULL: it did not, or does not. SHOAL_ENOMEM, or 0. */
+ * one")? *ret: both as one request, in the arena; NULL: it did not, or does not. Where the answer by itself would lead to
+ * a proposal, it is read with the request, too, or the request again: both do nothing. SHOAL_ENOMEM, or 0. */
 int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
                     arena *a);
 

@@ -193,9 +193,24 @@ static void an_answer_completes_the_request(void **state)
     "\"},{\"role\":\"user\",\"content\":\"" answer "\"}]"
 #define LAMP(answer) WHICH("turn on the lamp", "Which one: Den Lamp or Nursery Lamp?", answer)
 #define DOOR(answer) WHICH("unlock the door!", "Which one: Front Door or Back Door?", answer)
+#define HEAT(reply, answer)                                                                            \
+    "[{\"role\":\"system\",\"content\":\"climate.up 'Upstairs Thermostat' = heat\\nclimate.down 'Den " \
+    "Thermostat' = heat\"},{\"role\":\"user\",\"content\":\"turn up the thermostat\"},"                \
+    "{\"role\":\"assistant\",\"content\":\"" reply "\"},{\"role\":\"user\",\"content\":\"" answer "\"}]"
+#define ONE_HEAT(answer)                                                                              \
+    "[{\"role\":\"system\",\"content\":\"climate.up 'Upstairs Thermostat' = heat\"},"                 \
+    "{\"role\":\"user\",\"content\":\"turn up the thermostat\"},{\"role\":\"assistant\",\"content\":" \
+    "\"Tell me a temperature, such as: set Upstairs Thermostat to 21 °C. I changed nothing.\"},"     \
+    "{\"role\":\"user\",\"content\":\"" answer "\"}]"
     static const struct {
         const char *messages, *told, *lacks;
     } CASES[] = {
+        {HEAT("Which one: Upstairs Thermostat or Den Thermostat?", "upstairs"), "set Upstairs Thermostat to",
+         "Turning off"},
+        {HEAT("Which one: Upstairs Thermostat or Den Thermostat?", "the upstairs thermostat"),
+         "set Upstairs Thermostat to", "Turning off"},
+        {ONE_HEAT("upstairs"), "set Upstairs Thermostat to", "Turning off"},
+        {LAMP("hall"), "", "Do you mean"},
         {LAMP("den"), "light.turn_on of Den Lamp.", "Nursery"},
         {LAMP("the den one"), "light.turn_on of Den Lamp.", "Nursery"},
         {LAMP("the nursery lamp, please"), "light.turn_on of Nursery Lamp.", "Den"},
