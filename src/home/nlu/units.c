@@ -313,14 +313,22 @@ static bool follows_no_name(const units *u, size_t i, const devices *d)
 {
     if (i == 0) return true;
     const unit *before = &u->at[i - 1];
-    if (is_stop(d, before)) return i < 2 || u->at[i - 2].state;
+    if (is_stop(d, before)) { /* "turn the lamp off and then back on" */
+        bool state = i < 2;
+        for (size_t k = 0; k + 1 < i; k++) state = state || u->at[k].state;
+        return state;
+    }
     if (is_listed(&d->lex->pronouns, before) || is_listed(&d->lex->adverbs, before)) return true;
     return !is_listed(&d->lex->determiners, before) && !is_listed(&d->lex->prepositions, before);
 }
 
-static bool follows_pronoun(const units *u, size_t i, const devices *d)
+/* "unlock it back", "turn it on back", and at the end "unlock the door back" */
+static bool stands_alone(const units *u, size_t i, const devices *d)
 {
-    return i > 0 && (is_listed(&d->lex->pronouns, &u->at[i - 1]) || u->at[i - 1].state);
+    const unit *before = i ? &u->at[i - 1] : NULL;
+    if (!before || before->kind != UNIT_WORD) return false;
+    if (is_listed(&d->lex->pronouns, before) || before->state) return true;
+    return i + 1 == u->n && devices_is_kind_word(d->lex, before->s, NULL);
 }
 
 static bool names_something(const devices *d, const unit *u)
@@ -335,7 +343,7 @@ static void mark_adverbs(units *u, const devices *d)
     const phrase_list *l = &d->lex->adverbial;
     for (size_t i = 0; i < u->n; i++) {
         size_t n = unit_set_len(phrase_list_at(l, u->at, i, u->n, 0));
-        bool alone = n == 1 && follows_pronoun(u, i, d);
+        bool alone = n == 1 && stands_alone(u, i, d);
         if (!n || !(alone || (n > 1 && follows_no_name(u, i, d)))) continue;
         u->at[i].adverb = n > 1 || i + n == u->n || !names_something(d, &u->at[i + n]);
     }
