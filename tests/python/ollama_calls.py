@@ -169,12 +169,26 @@ def _():
     equal(e.error.status_code, 400)
 
 
-@call("create, copy, push", "models of Ollama's own making", differs="models are files that shoal.yaml names: 404")
+@call("create, copy, delete", "models made of others")
 def _():
-    for wrong in (lambda: api.copy(CHAT, "mine"), lambda: api.push(CHAT), lambda: api.create("mine", from_=CHAT)):
-        with rejects(ollama.ResponseError) as e:
-            wrong()
+    api.copy(CHAT, "mine")
+    api.create("terse", from_=CHAT, parameters={"temperature": 0}, system="You are terse.")
+    names = {m.model for m in api.list().models}
+    assert {"mine:latest", "terse:latest"} <= names or {"mine", "terse"} <= names, names
+    equal(api.chat("mine", messages=HELLO, options=COLD).message.content, api.chat(CHAT, messages=HELLO, options=COLD).message.content)
+    assert "You are terse." in api.show("terse").modelfile
+    for name in ("mine", "terse"):
+        api.delete(name)
+        with rejects(ollama.ResponseError, name) as e:
+            api.chat(name, messages=HELLO)
         equal(e.error.status_code, 404)
+
+
+@call("push", "a model sent to Ollama's library", differs="there is no library to send it to: 404")
+def _():
+    with rejects(ollama.ResponseError) as e:
+        api.push(CHAT)
+    equal(e.error.status_code, 404)
 
 
 @call("AsyncClient", "16 at once, and a stream")

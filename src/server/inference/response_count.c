@@ -8,10 +8,12 @@
 #include "inference/sessions.h"
 #include "ingress/redispatch.h"
 #include "request/gateway_state.h"
+#include "request/model_resolve.h"
 
 typedef struct count_job {
     redispatch redispatch; /* first */
     response_spec *spec;
+    char *model;   /* the spec's, or the only one for the task; malloc'd */
     bool rendered; /* what is awaited are the tokens */
 } count_job;
 
@@ -19,17 +21,14 @@ static void response_count_job_free(redispatch *a)
 {
     count_job *j = (count_job *)a;
     response_spec_free(j->spec);
+    free(j->model);
     free(j);
 }
 
 static void put_model(buf *out, const count_job *j)
 {
     buf_puts(out, "{\"model\":");
-    const json_t *model = json_object_get(j->spec->root, "model");
-    if (model)
-        json_put(out, model);
-    else
-        buf_puts(out, "null"); /* the only one for the task, if there is one */
+    json_put_string(out, j->model, strlen(j->model));
 }
 
 /* The messages as the model's template gets them, and the tools. */
@@ -116,6 +115,16 @@ static int response_count_check(const response_spec *s, api_error *e)
                     : api_error_bad(e, "input", "references to items are not counted: send the items whole");
 }
 
+/* A response of several models' must name one, as elsewhere in OpenAI's API. */
+static int choose_model(gateway_request *rq, count_job *j, api_error *e)
+{
+    const Shoal__V1__ModelInfo *info;
+    const char *name = json_string_value(json_object_get(j->spec->root, "model"));
+    int rc = name && *name ? 0 : model_resolve(rq, "generate", &name, &info, e);
+    if (rc == 0 && !(j->model = strdup(name))) rc = api_error_nomem(e);
+    return rc;
+}
+
 void sessions_count(gateway_request *rq)
 {
     size_t len;
@@ -124,8 +133,10 @@ void sessions_count(gateway_request *rq)
     count_job *j = calloc(1, sizeof *j);
     int rc = j ? response_spec_parse(&j->spec, body, len, &e) : api_error_nomem(&e);
     if (rc == 0) rc = response_count_check(j->spec, &e);
+    if (rc == 0) rc = choose_model(rq, j, &e);
     if (rc != 0) {
         if (j) response_spec_free(j->spec);
+        if (j) free(j->model);
         free(j);
         request_error(rq, &e);
         return;
