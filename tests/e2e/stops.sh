@@ -57,7 +57,7 @@ for signals in 1 2 3; do
     curl -s "$url/v1/collections" | grep -q '"object":"list"' || fail "a list waits for the writer"
     kill "$server"
     wait_log event=stopping
-    [ $signals -gt 1 ] && { wait_log event=drain_cut; kill "$server"; }
+    [ $signals -gt 1 ] && { wait_log event=drain_cut; sleep 0.3; kill "$server"; } # within 250 ms they would count as one
     # A third ends it in the signal's handler: it is sent until the process is gone, since the second may be taken
     # together with it.
     [ $signals -gt 2 ] && while kill -0 "$server" 2>/dev/null; do kill "$server" 2>/dev/null; sleep 0.02; done
