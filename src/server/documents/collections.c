@@ -180,7 +180,7 @@ static int list_one(void *user, const store_collection *c)
 {
     name_list *l = user;
     if (l->n++ == l->most) return 0; /* one more, to know that there is one */
-    if (l->out->data[l->out->len - 1] == '}') buf_putc(l->out, ',');
+    json_put_key(l->out, NULL); /* a comma behind another */
     collections_put_collection(l->out, c);
     strcpy(l->last, c->name);
     return l->out->failed ? SHOAL_ENOMEM : 0;
@@ -356,7 +356,7 @@ static int list_document(void *user, const store_document *d)
 {
     document_list *l = user;
     if (l->n++ == l->most) return 0; /* one more, to know that there is one */
-    if (l->out->data[l->out->len - 1] == '}') buf_putc(l->out, ',');
+    json_put_key(l->out, NULL); /* a comma behind another */
     put_document(l->out, d);
     l->last = d->id;
     return l->out->failed ? SHOAL_ENOMEM : 0;

@@ -53,7 +53,7 @@ static void put_attached(buf *out, const registry *g, const member_table *r)
     for (size_t i = 0; i < member_table_count(r); i++) {
         const member_entry *e = member_table_at(r, i);
         if (is_told_better(g, e)) continue;
-        if (out->data[out->len - 1] != '[') buf_putc(out, ',');
+        json_put_key(out, NULL); /* a comma behind another */
         member_table_put_entry(e, env_now_ns(registry_env(g)), out);
     }
 }

@@ -53,9 +53,7 @@ static void print_route(const config_route *r)
 
 static void cmd_route_put_name(void *user, const char *name)
 {
-    buf *out = user;
-    if (out->data[out->len - 1] != '[') buf_putc(out, ',');
-    json_put_string(out, name, strlen(name));
+    json_put_text(user, NULL, name);
 }
 
 static int cmd_route_list(const options *o, const char *arg, shoal_err *err)
