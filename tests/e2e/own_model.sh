@@ -11,7 +11,7 @@ cp "$models/home-chat-s.gguf" "$here/my.Q4_K_M.gguf"
 cp "$models/home-embed.gguf" "$here/a/Same Name.gguf"
 cp "$models/home-intent.gguf" "$here/b/Same Name.gguf"
 cp "$models/home-chat-s.gguf" "$here/some/inner.gguf"
-head -c 5000 /dev/urandom >"$here/noise.gguf"
+{ echo noise; head -c 5000 /dev/urandom; } >"$here/noise.gguf" # a first byte of its own: { begins trees
 echo 'no model' >"$here/notes.txt"
 cd "$here" || fail "no folder"
 
