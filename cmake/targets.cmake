@@ -58,8 +58,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/src/tools/cli/main.c)
     shoal_link(shoal cli)
 endif()
 
-# Tests and fuzz targets are some 430 links of the same objects a tree: 150 s of a core by GNU ld, 25 s by lld with one
-# thread (45 s with a thread per core), 50 s by gold, which is in binutils. What is installed is linked by the system's own.
+# Tests and fuzz targets are some 430 links of the same objects a tree. One takes 0.34 s of a core by GNU ld, 0.05 s by lld with
+# one thread and 0.11 s by lld with a thread per core; gold, which is in binutils, is between. What is installed is linked by the
+# system's own.
 include(CheckLinkerFlag)
 foreach(linker lld gold)
     check_linker_flag(C -fuse-ld=${linker} SHOAL_HAS_${linker})

@@ -30,7 +30,7 @@ void fold_put(fold *f, buf *out, const char *s, size_t n);
 void fold_end(fold *f, buf *out);
 
 /* The line that began at out->data[from]: sanitised (sanitise.h), in rows of at most `width` columns (0: one
- * row), of which all but the first begin with `indent` spaces; each without spaces at its end, and ended. */
+ * row). All rows but the first begin with `indent` spaces. A row has no spaces at its end and ends in a newline. */
 void fold_line(buf *out, size_t from, size_t width, size_t indent);
 
 #endif

@@ -49,7 +49,7 @@ void sanitise_text(char *s, const char *keep)
     s[sanitise_bytes(s, strlen(s), keep)] = '\0';
 }
 
-/* The first bytes of s[n] that take at most so many columns. */
+/* How many first bytes of s[n] fit into `columns` columns. */
 static size_t bytes_of_columns(const char *s, size_t n, size_t columns)
 {
     uint32_t cp;

@@ -14,7 +14,7 @@
 
 #define SERVICE_BASE "/run/shoal" /* RuntimeDirectory of the unit */
 
-/* A folder that is nobody else's. */
+/* Is it a folder that only its owner may enter? */
 static bool is_private(const char *folder, uid_t owner)
 {
     struct stat st;
