@@ -8,6 +8,7 @@
 #include "calls/decorator.h"
 #include "converse/chat_reply.h"
 #include "ensemble/verify_said.h"
+#include "process/confirm.h"
 #include "process/process.h"
 
 typedef struct chat_pipeline {
@@ -23,6 +24,13 @@ typedef struct pipeline_calls {
     size_t n;
 } pipeline_calls;
 
+/* The request before, asked once more to see whether the reply was a question of ours. */
+typedef struct recalled_turn {
+    char *answer; /* the user's, which is the input again when the run has ended */
+    confirm_book questions;
+    uint64_t n_prompt, n_generated; /* tokens that it took */
+} recalled_turn;
+
 typedef struct pipeline_call {
     decorator_call base; /* it has no inner call: the run makes its own */
     pipeline_calls *b;
@@ -31,7 +39,8 @@ typedef struct pipeline_call {
     device_list *devices;
     process_input in; /* its memory is that of all here */
     process_run *run;
-    char *failure; /* why there is no run, or no answer; NULL: there is none */
+    recalled_turn *recalled; /* NULL: nothing needs to be asked once more */
+    char *failure;           /* why there is no run, or no answer; NULL: there is none */
     int failure_status;
     response_buffer tells; /* what goes out, */
     bool ready;            /* from now on */
@@ -44,6 +53,8 @@ static void pipeline_call_free(pipeline_call *c)
 {
     c->b->base.env->timer_free(c->timer);
     process_run_cancel(c->run);
+    if (c->recalled) confirm_book_done(&c->recalled->questions);
+    free(c->recalled);
     response_buffer_done(&c->tells);
     chat_case_done(&c->k);
     process_input_done(&c->in);
@@ -98,17 +109,19 @@ static void pipeline_calls_pause(model_call *call, bool paused)
 }
 
 /* How many tokens it took, for verify_said_make to begin and end the events with. */
-static void note_counts(response_buffer *to, const call_order *o, const process_outcome *out)
+static void note_counts(response_buffer *to, const pipeline_call *c, const process_outcome *out)
 {
+    uint64_t prompt = out->n_prompt_tokens + (c->recalled ? c->recalled->n_prompt : 0);
+    uint64_t generated = out->n_generated_tokens + (c->recalled ? c->recalled->n_generated : 0);
     Shoal__V1__Started started = SHOAL__V1__STARTED__INIT;
     Shoal__V1__Done done = SHOAL__V1__DONE__INIT;
     Shoal__V1__GenerateEvent first = SHOAL__V1__GENERATE_EVENT__INIT, last = SHOAL__V1__GENERATE_EVENT__INIT;
-    started.n_prompt = done.n_prompt = (uint32_t)out->n_prompt_tokens;
-    done.n_generated = (uint32_t)out->n_generated_tokens;
+    started.n_prompt = done.n_prompt = (uint32_t)prompt;
+    done.n_generated = (uint32_t)generated;
     first.started = &started;
     last.done = &done;
-    response_buffer_note(to, o, &first.base);
-    response_buffer_note(to, o, &last.base);
+    response_buffer_note(to, c->base.o, &first.base);
+    response_buffer_note(to, c->base.o, &last.base);
 }
 
 /* tool_choice wants a call, and this would be none. After a call was made for the message it has what it wants. */
@@ -133,7 +146,7 @@ static int make_events(pipeline_call *c, const process_outcome *out)
         return SHOAL_ENOMEM;
     if (c->k.forced && c->k.n_made == 0 && reply.n_calls == 0) return refuse_uncalled(c, &reply);
     response_buffer_init(&counts, name);
-    note_counts(&counts, c->base.o, out);
+    note_counts(&counts, c, out);
     int rc = verify_said_make(&c->tells, &counts, c->base.o, &plain, &reply, name);
     response_buffer_done(&counts);
     return rc;
@@ -168,6 +181,59 @@ static void pipeline_calls_on_done(void *user, const process_outcome *out)
     pipeline_calls_tell(c);
 }
 
+/* ---- a question of the reply before ---------------------------------------------------------------- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    static const char SPACE[] = " \t\r\n";
+    a += strspn(a, SPACE);
+    b += strspn(b, SPACE);
+    size_t n = strlen(a), m = strlen(b);
+    while (n && strchr(SPACE, a[n - 1])) n--;
+    while (m && strchr(SPACE, b[m - 1])) m--;
+    return n == m && memcmp(a, b, n) == 0;
+}
+
+/* The questions live in a session of this request alone. */
+static int recall_turn(pipeline_call *c)
+{
+    process_input *in = &c->in;
+    if (!c->k.reply || c->failure) return 0;
+    if (process_may_answer(&in->first_stages, in)) return SHOAL_ENOMEM;
+    if (!in->first_stages) return 0;
+    char *request = arena_strdup(in->memory, c->k.request);
+    in->session = arena_strdup(in->memory, "chat");
+    c->recalled = calloc(1, sizeof *c->recalled);
+    if (!request || !in->session || !c->recalled) return SHOAL_ENOMEM;
+    c->recalled->answer = in->text;
+    in->confirms = &c->recalled->questions;
+    in->text = request;
+    return 0;
+}
+
+static void on_recalled(void *user, const process_outcome *out)
+{
+    pipeline_call *c = user;
+    process_input *in = &c->in;
+    api_error e;
+    c->run = NULL;
+    if (out->failed) {
+        on_run_failed(c, out);
+        return;
+    }
+    const char *text = json_string_value(json_object_get(out->answer, "text"));
+    c->recalled->n_prompt = out->n_prompt_tokens;
+    c->recalled->n_generated = out->n_generated_tokens;
+    in->text = c->recalled->answer;
+    in->first_stages = 0;
+    if (out->asks && text && is_same_text(text, c->k.reply) && process_take_answer(in, &e)) {
+        pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    in->confirms = NULL; /* what is asked from now on, the next request recalls */
+    c->b->base.env->timer_start(c->timer, 0);
+}
+
 static void pipeline_calls_begin(pipeline_call *c)
 {
     const call_order *o = c->base.o;
@@ -179,8 +245,9 @@ static void pipeline_calls_begin(pipeline_call *c)
     c->in.executor = c->b->o.executor ? *c->b->o.executor : NULL;
     c->in.hosts = c->b->o.hosts ? *c->b->o.hosts : NULL;
     shoal_err err;
+    process_done_fn done = c->in.confirms ? on_recalled : pipeline_calls_on_done;
     /* c is gone when the end comes inside this call. */
-    if (process_run_start(&c->run, &c->in, c->b->base.inner, &ctx, pipeline_calls_on_done, c, &err))
+    if (process_run_start(&c->run, &c->in, c->b->base.inner, &ctx, done, c, &err))
         pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
 }
 
@@ -258,9 +325,10 @@ static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
         pipeline_uses(p, "context") ? arena_strdup(in->memory, c->k.system) : arena_strdup(in->memory, "");
     in->time = c->b->base.env;
     api_error e;
-    if (c->k.reply && in->text && process_take_turn(in, c->k.request, c->k.reply, &e)) return SHOAL_ENOMEM;
+    if (!in->text || !in->context) return SHOAL_ENOMEM;
+    if (c->k.reply && process_take_turn(in, c->k.request, c->k.reply, &e)) return SHOAL_ENOMEM;
     if (needs_refusal(c, q) && !(c->failure = refusal(c, q))) return SHOAL_ENOMEM;
-    return in->text && in->context ? 0 : SHOAL_ENOMEM;
+    return recall_turn(c);
 }
 
 static pipeline_call *pipeline_call_new(pipeline_calls *b, const chat_pipeline *by, const call_order *o)
@@ -276,6 +344,7 @@ static pipeline_call *pipeline_call_new(pipeline_calls *b, const chat_pipeline *
     if (q) response_buffer_free(&q->base);
     if (read) return c;
     b->base.env->timer_free(c->timer);
+    free(c->recalled);
     chat_case_done(&c->k);
     process_input_done(&c->in);
     free(c);

@@ -303,13 +303,22 @@ static bool fail_without(stage_run *s, medium m)
     return fail_start(s, SHOAL_EINVALID, message);
 }
 
+/* A run that only asks a question once more acts nowhere. */
+static bool is_left_out(stage_run *s)
+{
+    size_t first = s->run->in->first_stages;
+    bool out = first && (s->index >= first || s->stage->kind->id == STAGE_HTTP);
+    if (out) buf_puts(&s->why, "a question is asked once more");
+    return out;
+}
+
 /* Starts or skips a stage that waited, if it may. False: the run is over. */
 static bool try_stage(stage_run *s)
 {
     process_run *r = s->run;
     size_t i = (size_t)(s - r->stages);
     pipeline_facts facts = facts_of(r);
-    stage_verdict v = pipeline_judge(r->in->pipeline, i, &facts, &s->why);
+    stage_verdict v = is_left_out(s) ? STAGE_SKIP : pipeline_judge(r->in->pipeline, i, &facts, &s->why);
     if (s->why.failed) return fail_without_memory(s);
     if (v == STAGE_SKIP) {
         r->facts[i].state = STAGE_SKIPPED;

@@ -57,6 +57,7 @@ typedef struct process_input {
     const char *asked_by;          /* the stage whose question this answers; NULL: none */
     bool agrees;                   /* the answer: yes */
     sha256_digest asked_about;     /* what may be done if it is */
+    unsigned first_stages; /* run these alone, and none that asks a host: they only ask once more; 0: all */
 } process_input;
 
 /* Read a request body, JSON or, as its Content-Type says (NULL: none), a form, to which *ret then points.
@@ -72,6 +73,10 @@ int process_take_answer(process_input *in, api_error *e);
  * `request` the user's before that. A yes to "Do you mean: ...?" carries out what was offered, whatever else the
  * messages say; where the reply asked nothing, in->text is a request like any other. Nothing to ask in->confirms. */
 int process_take_turn(process_input *in, const char *request, const char *reply, api_error *e);
+/* May in->text, a yes or a no, answer a question which only a run of the request before it asks again (a guard's)?
+ * *ret_stages: the first so many, which that run needs as in->first_stages; 0: it answers none. The run needs in->confirms and
+ * in->session of its own; if it asks what was asked, process_take_answer takes the answer up. SHOAL_ENOMEM, or 0. */
+int process_may_answer(unsigned *ret_stages, const process_input *in);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */

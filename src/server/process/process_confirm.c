@@ -129,6 +129,20 @@ int process_take_answer(process_input *in, api_error *e)
     return !status && in->confirm ? take_by_token(in, e) : status;
 }
 
+int process_may_answer(unsigned *ret_stages, const process_input *in)
+{
+    *ret_stages = 0;
+    for (unsigned i = 0; i < in->pipeline->n_stages && !in->asked_by; i++) {
+        const config_stage *st = &in->pipeline->stages[i];
+        const stage_runner *r = asking(in->pipeline, st);
+        stage_answer answer = STAGE_ANSWER_OTHER;
+        if (!r || r->recall) continue; /* process_take_turn has seen to the latter */
+        if (r->read_answer(&answer, st, in->text, in->memory)) return SHOAL_ENOMEM;
+        if (answer != STAGE_ANSWER_OTHER) *ret_stages = i + 1;
+    }
+    return 0;
+}
+
 static int complete_request(process_input *in, const char *request, const char *reply, api_error *e)
 {
     const char *whole = NULL;

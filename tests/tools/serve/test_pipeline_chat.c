@@ -237,6 +237,53 @@ static void an_answer_completes_the_request(void **state)
     bench_close(&t);
 }
 
+/* A guard's question is told by asking it once more; a text that it would not have asked confirms nothing. */
+static void a_yes_answers_a_guard(void **state)
+{
+#define SURE "Shall I really do that: Front Door?"
+#define DOORS(request, reply, answer)                                                               \
+    "[{\"role\":\"user\",\"content\":\"" request "\"},{\"role\":\"assistant\",\"content\":\"" reply \
+    "\"},{\"role\":\"user\",\"content\":\"" answer "\"}]"
+    static const struct {
+        const char *messages, *told, *lacks;
+    } CASES[] = {
+        {"[{\"role\":\"user\",\"content\":\"unlock the front door\"}]", SURE, "lock.unlock"},
+        {DOORS("unlock the front door", SURE, "yes"), "lock.unlock of Front Door.", SURE},
+        {DOORS("unlock the front door", " " SURE "\\n", "ja bitte"), "lock.unlock of Front Door.", SURE},
+        {DOORS("unlock the front door", SURE, "no"), "", "lock.unlock"},
+        {DOORS("unlock the front door", SURE, "why"), "", "lock.unlock"},
+        {DOORS("unlock the front door", "Are you sure?", "yes"), "", "lock.unlock"}, /* it asks otherwise */
+        {DOORS("lock the front door", SURE, "yes"), "", "lock.unlock"},
+        {DOORS("tell me a joke", SURE, "yes"), "", "lock.unlock"},
+        {DOORS("tell me a joke", "unlock the front door", "yes"), "", "lock.unlock"},
+    };
+    bench t;
+    bench_load(&t, SHOAL_SOURCE_DIR "/examples/languages.yaml");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        start(&t, "doors", request_of(CASES[i].messages, NULL));
+        for (int runs = 0; runs < 2; runs++) let_run(&t);
+        const char *told = buf_text(&t.told);
+        if (!t.ended || !strstr(told, CASES[i].told) || strstr(told, CASES[i].lacks))
+            fail_msg("%zu: %s", i, told);
+    }
+    start(&t, "doors", request_of(CASES[1].messages, NULL)); /* it may be left while it asks once more */
+    fake_turns();
+    calls_cancel(t.call);
+    bench_close(&t);
+}
+
+/* The request before is asked once more, and not done once more: no host is asked, no text written. */
+static void a_yes_does_nothing_twice(void **state)
+{
+    bench t;
+    bench_load(&t, SHOAL_SOURCE_DIR "/tests/data/chat/guarded.yaml");
+    start(&t, "doors", request_of(DOORS("lock the front door", "Locking Front Door.", "yes"), NULL));
+    let_run(&t);
+    if (t.status || !strstr(buf_text(&t.told), "nothing that is still open"))
+        fail_msg("%s", buf_text(&t.told));
+    bench_close(&t);
+}
+
 /* Another name goes to the calls underneath. */
 static void a_model_is_asked_as_before(void **state)
 {
@@ -350,6 +397,8 @@ int main(void)
         cmocka_unit_test(a_pipeline_answers_as_a_model),
         cmocka_unit_test(devices_of_a_chat_keep_their_units),
         cmocka_unit_test(an_answer_completes_the_request),
+        cmocka_unit_test(a_yes_answers_a_guard),
+        cmocka_unit_test(a_yes_does_nothing_twice),
         cmocka_unit_test(a_model_is_asked_as_before),
         cmocka_unit_test(a_pipeline_rests_and_is_left),
         cmocka_unit_test(what_a_pipeline_cannot_do_is_refused),
