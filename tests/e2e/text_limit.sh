@@ -85,8 +85,14 @@ for value, param in (long, "input"), (["a light", long], "input[1]"):
     e = r["error"]
     assert (status, e["code"], e["param"]) == (400, "context_length_exceeded", param), r
     assert "This model's maximum context length is 16 tokens" in e["message"], r
-status, r = post("/v1/embeddings", model="short", input=[[1, 2, 3]])
-assert status == 400 and "check_embedding_ctx_length=False" in r["error"]["message"], r
+status, r = post("/v1/embeddings", model="short", input=[1, 2, 3])
+assert status == 200 and len(r["data"]) == 1 and r["usage"]["prompt_tokens"] == 3, r
+status, both = post("/v1/embeddings", model="short", input=[[1, 2, 3], [4]])
+assert status == 200 and both["data"][0]["embedding"] == r["data"][0]["embedding"] and len(both["data"]) == 2, both
+status, r = post("/v1/embeddings", model="short", input=[[1], [99999999]])
+assert (status, r["error"]["param"]) == (400, "input[1]") and "check_embedding_ctx_length=False" in r["error"]["message"], r
+status, r = post("/api/embed", model="short", input=[1, 2, 3])
+assert (status, r["error"]) == (400, '"input" must be text or an array of texts'), r
 END
 stop_shoal
 echo "max_seq_length, truncate, truncate_prompt_tokens and context are what they say"

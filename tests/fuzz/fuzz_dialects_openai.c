@@ -65,7 +65,7 @@ static void encode(const char *body, size_t n, task_endpoint_id kind)
         refused(&e, rc);
         return;
     }
-    if (s.n_inputs == 0 || s.n_inputs > ENCODE_INPUTS_MAX) abort();
+    if (s.n_inputs == 0 || s.n_inputs > ENCODE_EMBED_MAX) abort();
     sha256_digest key;
     encode_spec_key(&s, "digest", "", &key);
     encode_spec_done(&s);

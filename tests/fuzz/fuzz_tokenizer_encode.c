@@ -106,7 +106,7 @@ static void encode(const kind *k, const tokenizer *t, unsigned flags, const char
             require((size_t)e.ids[i] < tokenizer_vocab_size(t), "an id leaves the vocabulary");
         check_text(t, &e, true, k->exact && !pair && !(flags & TOK_ADD_SPECIAL) ? text : NULL, n);
         check_text(t, &e, false, NULL, 0);
-        encoding_truncate(t, &e, 7);
+        encoding_truncate(&e, 7);
         require(e.n <= 7 || (flags & TOK_ADD_SPECIAL), "not cut");
     }
     encoding_done(&e);

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned flags = TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL;
     if (tokenizer_encode(t, text, sizeof text - 1, "two", 3, flags, 0, &e, NULL) == 0) {
         tokenizer_decode(t, e.ids, e.n, true, &out);
-        encoding_truncate(t, &e, 5);
+        encoding_truncate(&e, 5);
     }
     buf_done(&out);
     encoding_done(&e);

@@ -327,10 +327,14 @@ def _():
     equal(len(loose.embeddings.create(model="home-embed", input=text, dimensions=32).data[0].embedding), 32)
 
 
-@call("embeddings.create", "token ids are refused, and the message names what LangChain calls it")
+@call("embeddings.create", "token ids, and lists of them; those of another vocabulary are refused")
 def _():
+    one = loose.embeddings.create(model="home-embed", input=[5, 6, 7])
+    two = loose.embeddings.create(model="home-embed", input=[[5, 6, 7], [8]])
+    equal((one.usage.prompt_tokens, two.usage.prompt_tokens), (3, 4))
+    equal(two.data[0].embedding, one.data[0].embedding)
     with rejects(openai.BadRequestError, "check_embedding_ctx_length"):
-        api.embeddings.create(model="home-embed", input=[1, 2, 3])
+        api.embeddings.create(model="home-embed", input=[1, 100000])
 
 
 @call("moderations.create", "a text, texts, and a model's name of OpenAI's")

@@ -432,9 +432,27 @@ static size_t second_text(const encoding *e)
     return e->n;
 }
 
-bool encoding_truncate(const tokenizer *t, encoding *e, size_t max_tokens)
+int encoding_of_ids(encoding *ret, const int32_t *ids, size_t n)
 {
-    (void)t; /* templates put special tokens at the ends; e->special says where they are */
+    encoding e = {.n = n,
+                  .cap = n,
+                  .ids = calloc(n + 1, sizeof *e.ids),
+                  .spans = calloc(n + 1, sizeof *e.spans),
+                  .type_ids = calloc(n + 1, sizeof *e.type_ids),
+                  .special = calloc(n + 1, sizeof *e.special),
+                  .word = calloc(n + 1, sizeof *e.word)};
+    if (!e.ids || !e.spans || !e.type_ids || !e.special || !e.word) {
+        encoding_done(&e);
+        return SHOAL_ENOMEM;
+    }
+    memcpy(e.ids, ids, n * sizeof *e.ids);
+    encoding_done(ret);
+    *ret = e;
+    return 0;
+}
+
+bool encoding_truncate(encoding *e, size_t max_tokens)
+{
     if (e->n <= max_tokens) return false;
     size_t second = second_text(e), n_a = 0, n_b = 0;
     for (size_t i = 0; i < e->n; i++) {

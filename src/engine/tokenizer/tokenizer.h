@@ -119,9 +119,12 @@ int tokenizer_encode_completion(const tokenizer *t, const char *text, size_t len
 int tokenizer_encode_marked(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
                             encoding *ret, shoal_err *err);
 
+/* Tokens that somebody else chose, as one text without special ones. 0 or SHOAL_ENOMEM, with *ret untouched. */
+int encoding_of_ids(encoding *ret, const int32_t *ids, size_t n);
+
 /* Shorten to max_tokens the way the template wants it (keep the closing special token); for pairs,
  * from the longer text. Returns true when something was cut. */
-bool encoding_truncate(const tokenizer *t, encoding *e, size_t max_tokens);
+bool encoding_truncate(encoding *e, size_t max_tokens);
 
 size_t tokenizer_vocab_size(const tokenizer *t); /* highest id + 1, added tokens included */
 /* The raw bytes a token stands for (byte-level mapping undone, "##" kept out); borrowed, NUL not

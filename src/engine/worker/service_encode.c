@@ -240,7 +240,25 @@ static size_t truncated_length(const encode_call *e)
     return e->request->truncate_tokens < limit ? e->request->truncate_tokens : limit;
 }
 
-static int encode_tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
+/* Ids that the request brought. Another model's are refused only where this vocabulary has no such ids. */
+static int encode_take_ids(const encode_call *e, encode_item *it, const Shoal__V1__TextInput *in,
+                           shoal_err *err)
+{
+    size_t n_vocab = e->call.w->backend.about.config->n_vocab;
+    if (e->method->task != TASK_EMBED || *in->text || in->has_pair)
+        return err_set(err, SHOAL_EINVALID, "token ids take the place of a text that is to be embedded");
+    for (size_t i = 0; i < in->n_ids; i++)
+        if (in->ids[i] < 0 || (size_t)in->ids[i] >= n_vocab)
+            return err_set(
+                err, SHOAL_EINVALID,
+                "token id %d is not in the vocabulary of %s, which has ids 0 to %zu; ids of another "
+                "model's tokenizer mean nothing here: send text (LangChain's OpenAIEmbeddings does "
+                "with check_embedding_ctx_length=False)",
+                (int)in->ids[i], e->call.w->name, n_vocab - 1);
+    return encoding_of_ids(&it->enc, in->ids, in->n_ids) == 0 ? 0 : err_nomem(err);
+}
+
+static int encode_read_text(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
 {
     worker *w = e->call.w;
     const tokenizer *t;
@@ -252,8 +270,14 @@ static int encode_tokenize(encode_call *e, encode_item *it, const Shoal__V1__Tex
     if (rc == 0)
         rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
                               TOK_ADD_SPECIAL, 0, &it->enc, err);
+    return rc;
+}
+
+static int encode_tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
+{
+    int rc = in->n_ids ? encode_take_ids(e, it, in, err) : encode_read_text(e, it, in, err);
     if (rc == 0 && e->method->task == TASK_EMBED && e->request->truncate_tokens > 0)
-        (void)encoding_truncate(t, &it->enc, truncated_length(e));
+        (void)encoding_truncate(&it->enc, truncated_length(e));
     return rc;
 }
 

@@ -333,6 +333,14 @@ int ollama_use_text(ollama_ask *a, json_t *body)
     return 0;
 }
 
+/* Ollama's clients send no token ids, which /v1/embeddings would take. */
+static bool are_texts(const json_t *v)
+{
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (!json_is_string(json_array_get(v, i))) return false;
+    return json_is_string(v) || json_is_array(v);
+}
+
 static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
     const char *field = a->kind == OLLAMA_EMBED ? "input" : "prompt";
@@ -341,6 +349,7 @@ static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     const json_t *v = fields_get(asked, field);
     bool cut = true; /* as Ollama has it; /v1/embeddings refuses what is too long */
     if (!v) return api_error_bad(e, field, "\"%s\" is missing", field);
+    if (!are_texts(v)) return api_error_bad(e, field, "\"%s\" must be text or an array of texts", field);
     int rc = fields_bool(asked, "truncate", &cut, e);
     if (rc != 0) return rc;
     a->loads =

@@ -259,10 +259,6 @@ static const struct {
     {"/v1/chat/completions", "/api/chat"},
     {"/v1/embeddings", "/api/embed"},
     {"(response_format)", "(format)"},
-    {": token ids are not taken, as other models' ids mean nothing here; LangChain's OpenAIEmbeddings sends "
-     "text with "
-     "check_embedding_ctx_length=False",
-     " or an array of texts"},
 };
 
 static void put_in_terms(buf *out, const char *s)

@@ -15,6 +15,7 @@ void encode_spec_done(encode_spec *s)
 {
     free(s->inputs);
     free(s->input_list);
+    free(s->ids);
     json_drop(s->root);
     buf_done(&s->bytes);
     *s = (encode_spec){0};
@@ -55,12 +56,40 @@ static int read_documents(encode_spec *s, api_error *e)
     return 0;
 }
 
-static int bad_input(api_error *e, size_t i)
+static int bad_input(const encode_spec *s, size_t i, api_error *e)
 {
-    return api_error_bad(e, "input", "input[%zu]: must be text without NUL characters, not empty", i);
+    return api_error_bad(e, "input", "input[%zu]: must be text without NUL characters%s, not empty", i,
+                         s->kind == ASK_EMBED ? " or an array of token ids" : "");
 }
 
-/* "text", or {"text": ..., "pair": ...} where the endpoint takes pairs. */
+/* Token ids, as OpenAI's clients send them; the worker knows the vocabulary that they must be of. */
+static int read_ids(encode_spec *s, const json_t *v, size_t i, api_error *e)
+{
+    Shoal__V1__TextInput *in = &s->inputs[i];
+    if (json_array_size(v) == 0) return bad_input(s, i, e);
+    in->ids = s->ids + s->n_ids;
+    for (; in->n_ids < json_array_size(v); in->n_ids++) {
+        const json_t *id = json_array_get(v, in->n_ids);
+        json_int_t x = json_integer_value(id);
+        if (!json_is_integer(id) || x < 0 || x > INT32_MAX)
+            return api_error_bad(e, "input", "input[%zu]: token ids must be integers from 0 to 2147483647",
+                                 i);
+        s->ids[s->n_ids++] = (int32_t)x;
+    }
+    return 0;
+}
+
+/* Room for the ids of all inputs. */
+static int make_ids(encode_spec *s, const json_t *inputs, bool many, api_error *e)
+{
+    size_t n = many ? 0 : json_array_size(inputs);
+    for (size_t i = 0; many && i < s->n_inputs; i++) n += json_array_size(json_array_get(inputs, i));
+    if (n == 0 || s->kind != ASK_EMBED) return 0;
+    s->ids = calloc(n, sizeof *s->ids);
+    return s->ids ? 0 : api_error_nomem(e);
+}
+
+/* "text", or {"text": ..., "pair": ...} where the endpoint takes pairs, or [1, 2] where it takes ids. */
 static int read_one(encode_spec *s, const json_t *v, size_t i, api_error *e)
 {
     Shoal__V1__TextInput *in = &s->inputs[i];
@@ -68,13 +97,9 @@ static int read_one(encode_spec *s, const json_t *v, size_t i, api_error *e)
     s->input_list[i] = in;
     const json_t *pair = json_is_object(v) && s->kind == ASK_CLASSIFY ? fields_get(v, "pair") : NULL;
     const json_t *text = json_is_object(v) && s->kind == ASK_CLASSIFY ? fields_get(v, "text") : v;
-    if (json_is_integer(text) || json_is_array(text))
-        return api_error_bad(
-            e, "input",
-            "\"input\" must be text: token ids are not taken, as other models' ids mean nothing here; "
-            "LangChain's OpenAIEmbeddings sends text with check_embedding_ctx_length=False");
+    if (json_is_array(v) && s->kind == ASK_EMBED) return read_ids(s, v, i, e);
     in->text = (char *)fields_text(text);
-    if (!in->text || !*in->text) return bad_input(e, i);
+    if (!in->text || !*in->text) return bad_input(s, i, e);
     if (!pair) return 0;
     in->pair = (char *)fields_text(pair);
     in->has_pair = 1;
@@ -119,6 +144,13 @@ static int join_parts(encode_spec *s, const json_t *parts, api_error *e)
     return rc == 0 ? 0 : api_error_nomem(e);
 }
 
+static int bad_inputs(const encode_spec *s, api_error *e)
+{
+    return api_error_bad(e, "input", "\"input\" must be text%s or an array of %s",
+                         s->kind == ASK_EMBED ? ", an array of token ids" : "",
+                         s->kind == ASK_EMBED ? "these" : "texts");
+}
+
 static int read_inputs(encode_spec *s, api_error *e)
 {
     const json_t *v = fields_get(s->root, "input");
@@ -128,18 +160,16 @@ static int read_inputs(encode_spec *s, api_error *e)
         v = fields_get(s->root, "input");
     }
     if (!v && s->kind != ASK_EMBED) v = fields_get(s->root, "text");
-    if (!v) return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
-    bool many = json_is_array(v);
-    if (!many && !json_is_string(v) && !json_is_object(v))
-        return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
+    if (!json_is_array(v) && !json_is_string(v) && !json_is_object(v)) return bad_inputs(s, e);
+    bool many = json_is_array(v) && !(s->kind == ASK_EMBED && json_is_integer(json_array_get(v, 0)));
     size_t most = s->kind == ASK_EMBED ? ENCODE_EMBED_MAX : ENCODE_INPUTS_MAX;
     s->n_inputs = many ? json_array_size(v) : 1;
     if (s->n_inputs == 0 || s->n_inputs > most)
-        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %zu", s->n_inputs, most);
+        return api_error_bad(e, "input", "\"input\" has %zu entries, must be 1 to %zu", s->n_inputs, most);
     s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
     s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
     if (!s->inputs || !s->input_list) return api_error_nomem(e);
-    int rc = 0;
+    int rc = make_ids(s, v, many, e);
     for (size_t i = 0; rc == 0 && i < s->n_inputs; i++)
         rc = read_one(s, many ? json_array_get(v, i) : v, i, e);
     return rc == 0 ? read_pair(s, e) : rc;
@@ -211,6 +241,8 @@ bool encode_spec_key(const encode_spec *s, const char *identity, const char *ada
     cache_key_bytes(k, "bytes", s->bytes.data, s->bytes.len);
     for (size_t i = 0; s->inputs && i < s->n_inputs; i++) {
         cache_key_str(k, "text", s->inputs[i].text);
+        if (s->inputs[i].ids)
+            cache_key_bytes(k, "ids", s->inputs[i].ids, s->inputs[i].n_ids * sizeof *s->ids);
         cache_key_str(k, "pair", s->inputs[i].has_pair ? s->inputs[i].pair : NULL);
     }
     cache_key_int(k, "base64", s->base64);

@@ -21,9 +21,11 @@ typedef struct encode_spec {
     json_t *root;                               /* owned; all strings belong to it */
     const char *model;                          /* NULL: the only one with the task */
     Shoal__V1__TextInput *inputs, **input_list; /* owned; the list as protobuf-c wants it */
-    size_t n_inputs;                            /* answers that the worker owes */
-    buf bytes;                                  /* owned; score: the CSV; image: the file */
-    bool base64;                                /* embeddings as little-endian float32 in base64 */
+    int32_t *ids;                               /* owned; those of all inputs that are token ids, n_ids */
+    size_t n_ids;
+    size_t n_inputs; /* answers that the worker owes */
+    buf bytes;       /* owned; score: the CSV; image: the file */
+    bool base64;     /* embeddings as little-endian float32 in base64 */
     /* Of an embedding's texts; 0: longer ones fail; UINT32_MAX: the model's limit. */
     uint32_t truncate_tokens;
     int64_t dimensions; /* of an embedding that are wanted; 0: all */

@@ -95,11 +95,11 @@ static void truncation_keeps_special_tokens_and_takes_from_the_longer(void **sta
     shoal_err err;
     assert_int_equal(tokenizer_encode(t, "a a a a a a", 11, "a a", 3, TOK_ADD_SPECIAL, 0, &e, &err), 0);
     assert_int_equal(e.n, 11);
-    assert_true(encoding_truncate(t, &e, 7));
+    assert_true(encoding_truncate(&e, 7));
     assert_int_equal(e.n, 7);
     static const uint8_t special[] = {1, 0, 0, 1, 0, 0, 1};
     assert_memory_equal(e.special, special, 7);
-    assert_false(encoding_truncate(t, &e, 7));
+    assert_false(encoding_truncate(&e, 7));
     encoding_done(&e);
     tokenizer_free(t);
 }

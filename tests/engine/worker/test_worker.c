@@ -353,6 +353,85 @@ static void worker_tags_and_embeds(void **state)
     bench_close(&b);
 }
 
+/* What the worker's one model makes of one input. */
+static Shoal__V1__EmbedReply *embed(bench *b, Shoal__V1__TextInput *in, uint32_t truncate)
+{
+    Shoal__V1__EmbedRequest q = SHOAL__V1__EMBED_REQUEST__INIT;
+    reply r;
+    q.inputs = &in;
+    q.n_inputs = 1;
+    q.truncate_tokens = truncate;
+    call(b, "/shoal.v1.Worker/Embed", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    Shoal__V1__EmbedReply *e =
+        shoal__v1__embed_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    reply_done(&r);
+    return e;
+}
+
+static void same_vector(const Shoal__V1__EmbedReply *a, const Shoal__V1__EmbedReply *b)
+{
+    const Shoal__V1__Embedding *x = a->results[0], *y = b->results[0];
+    assert_int_equal(x->n_tokens, y->n_tokens);
+    assert_int_equal(x->n_values, y->n_values);
+    assert_memory_equal(x->values, y->values, x->n_values * sizeof *x->values);
+}
+
+static void worker_embeds_token_ids_as_they_are(void **state)
+{
+    bench b;
+    Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, own = SHOAL__V1__TEXT_INPUT__INIT;
+    Shoal__V1__TokenizeRequest tq = SHOAL__V1__TOKENIZE_REQUEST__INIT;
+    reply r;
+    in.text = "turn on the light";
+    tq.input = &in;
+    bench_open(&b, DATA "minilm-embed", NULL);
+    call(&b, "/shoal.v1.Worker/Tokenize", &tq.base, &r);
+    Shoal__V1__TokenizeReply *ids =
+        shoal__v1__tokenize_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    reply_done(&r);
+    own.ids = ids->ids;
+    own.n_ids = ids->n_ids;
+    Shoal__V1__EmbedReply *text = embed(&b, &in, 0), *given = embed(&b, &own, 0);
+    same_vector(text, given);
+    Shoal__V1__EmbedReply *cut = embed(&b, &own, 2);
+    own.n_ids = 2;
+    Shoal__V1__EmbedReply *two = embed(&b, &own, 0);
+    same_vector(cut, two);
+    shoal__v1__embed_reply__free_unpacked(text, NULL);
+    shoal__v1__embed_reply__free_unpacked(given, NULL);
+    shoal__v1__embed_reply__free_unpacked(cut, NULL);
+    shoal__v1__embed_reply__free_unpacked(two, NULL);
+    shoal__v1__tokenize_reply__free_unpacked(ids, NULL);
+    bench_close(&b);
+}
+
+static void worker_refuses_ids_that_are_not_in_the_vocabulary(void **state)
+{
+    static int32_t ids[] = {1, 1 << 30};
+    bench b;
+    Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, *ptr = &in;
+    Shoal__V1__EmbedRequest eq = SHOAL__V1__EMBED_REQUEST__INIT;
+    Shoal__V1__ClassifyRequest cq = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    reply r;
+    in.ids = ids;
+    in.n_ids = 2;
+    eq.inputs = cq.inputs = &ptr;
+    eq.n_inputs = cq.n_inputs = 1;
+    bench_open(&b, DATA "minilm-embed", NULL);
+    call(&b, "/shoal.v1.Worker/Embed", &eq.base, &r);
+    assert_int_equal(r.status, GRPC_INVALID_ARGUMENT);
+    assert_non_null(strstr(r.message, "token id 1073741824 is not in the vocabulary"));
+    reply_done(&r);
+    bench_close(&b);
+    bench_open(&b, DATA "bert-intent", NULL);
+    in.n_ids = 1;
+    call(&b, "/shoal.v1.Worker/Classify", &cq.base, &r);
+    assert_int_equal(r.status, GRPC_INVALID_ARGUMENT);
+    reply_done(&r);
+    bench_close(&b);
+}
+
 static void worker_refuses_bad_generate_requests_with_reasons(void **state)
 {
     bench b;
@@ -452,6 +531,8 @@ int main(void)
         cmocka_unit_test(worker_answers_health_checks),
         cmocka_unit_test(worker_classifies_several_texts),
         cmocka_unit_test(worker_tags_and_embeds),
+        cmocka_unit_test(worker_embeds_token_ids_as_they_are),
+        cmocka_unit_test(worker_refuses_ids_that_are_not_in_the_vocabulary),
         cmocka_unit_test(worker_refuses_bad_generate_requests_with_reasons),
         cmocka_unit_test(worker_refuses_other_tasks_long_texts_and_garbage),
         cmocka_unit_test(worker_refuses_a_model_of_another_digest),

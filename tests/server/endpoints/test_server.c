@@ -156,10 +156,10 @@ static void gateway_refuses_in_the_openai_form(void **state)
     expect(&h, CHAT, BODY("nobody"), 404, "\"code\":\"model_not_found\"");
     expect(&h, CHAT, BODY("nobody"), 404, "none that does \\\"generate\\\" is served");
     expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"model\":\"slow\",\"input\":5}", 400,
-           "\\\"input\\\" must be text or an array of texts\"");
+           "\\\"input\\\" must be text, an array of token ids or an array of these\"");
     expect(&h, CHAT, "{\"model\":\"slow\",\"messages\":[]}", 400, "\"param\":\"messages\"");
     expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"input\":\"x\"}", 400, "\"param\":\"model\"");
-    expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"model\":\"slow\",\"input\":[[1,2]]}", 400, "token ids");
+    expect(&h, "POST /v1/embeddings HTTP/1.1", "{\"model\":\"slow\",\"input\":[[1,-2]]}", 400, "token ids");
     expect(&h, "POST /v1/classify HTTP/1.1", "{\"input\":\"x\"}", 400, "\"param\":\"model\"");
     expect(&h, "POST /v1/tag HTTP/1.1", "{\"model\":\"slow\",\"input\":[]}", 400, "\"param\":\"input\"");
     expect(&h, "GET /v1/models/nobody HTTP/1.1", "", 404, "model_not_found");

@@ -38,6 +38,25 @@ static void encode_reads_one_and_many(void **state)
     encode_spec_done(&s);
 }
 
+static void encode_reads_token_ids(void **state)
+{
+    sha256_digest one, two;
+    encode_spec s = read_ok(ASK_EMBED, "{\"input\":[1,0,2147483647]}");
+    assert_true(s.n_inputs == 1 && s.inputs[0].n_ids == 3 && s.inputs[0].ids[2] == INT32_MAX);
+    encode_spec_done(&s);
+    s = read_ok(ASK_EMBED, "{\"input\":[[1,2],\"a\",[3]]}");
+    assert_true(s.n_inputs == 3 && s.inputs[0].n_ids == 2 && s.inputs[1].n_ids == 0 &&
+                s.inputs[2].n_ids == 1);
+    assert_true(s.inputs[0].ids[0] == 1 && s.inputs[0].ids[1] == 2 && s.inputs[2].ids[0] == 3);
+    assert_string_equal(s.inputs[1].text, "a");
+    assert_true(encode_spec_key(&s, "d", "", &one));
+    encode_spec_done(&s);
+    s = read_ok(ASK_EMBED, "{\"input\":[[1],\"a\",[2,3]]}");
+    assert_true(encode_spec_key(&s, "d", "", &two));
+    assert_memory_not_equal(&one, &two, sizeof one);
+    encode_spec_done(&s);
+}
+
 static void encode_names_the_field_it_refuses(void **state)
 {
     static const struct {
@@ -48,7 +67,14 @@ static void encode_names_the_field_it_refuses(void **state)
         {ASK_EMBED, "{\"model\":\"e\"}", "input"},
         {ASK_EMBED, "{\"model\":\"e\",\"input\":\"\"}", "input"},
         {ASK_EMBED, "{\"model\":\"e\",\"input\":[]}", "input"},
-        {ASK_EMBED, "{\"model\":\"e\",\"input\":[1,2]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[1,\"a\"]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[1,-2]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[2147483648]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[1.5]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[[1],[]]}", "input"},
+        {ASK_EMBED, "{\"model\":\"e\",\"input\":[[[1]]]}", "input"},
+        {ASK_CLASSIFY, "{\"model\":\"e\",\"input\":[1,2]}", "input"},
+        {ASK_TAG, "{\"model\":\"e\",\"input\":[[1,2]]}", "input"},
         {ASK_EMBED, "{\"model\":\"e\",\"input\":[\"a\",null]}", "input"},
         {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\\u0000\"}", "input"},
         {ASK_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"hex\"}", "encoding_format"},
@@ -403,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encode_reads_one_and_many),
+        cmocka_unit_test(encode_reads_token_ids),
         cmocka_unit_test(encode_names_the_field_it_refuses),
         cmocka_unit_test(encode_ranks_documents_best_first),
         cmocka_unit_test(encode_writes_embeddings_as_floats_and_base64),

@@ -98,7 +98,7 @@ static int encode_line(reading *r, const char *line, size_t len)
     uint64_t id;
     int rc = tokenizer_encode(model_tokenizer(r->m), line, len, NULL, 0, TOK_ADD_SPECIAL, 0, &e, r->err);
     if (rc == 0) {
-        encoding_truncate(model_tokenizer(r->m), &e, engine_ctx(r->e));
+        encoding_truncate(&e, engine_ctx(r->e));
         r->n_tokens += e.n;
         enc_request request = {.ids = e.ids, .type_ids = e.type_ids, .n_ids = e.n};
         rc = engine_encode(r->e, &request, on_encoded, &g, &id, r->err);
