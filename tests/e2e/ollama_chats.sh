@@ -134,9 +134,28 @@ assert status == 200 and r[0]["eval_count"] == 3, r
 shown = call("/api/show", model="", name="brief")[1][0]
 assert shown["system"] == "You control a home." and "num_predict" in shown["parameters"] and shown["modelfile"].startswith("FROM home-chat-s\n"), shown
 assert call("/api/generate", model="brief", keep_alive=0)[1][0]["done_reason"] == "unload" # before rm
+# The other APIs know them, too.
+user = [{"role": "user", "content": "turn on the kitchen light"}]
+listed = {m["id"]: m for m in call("/v1/models", "GET")[1][0]["data"]}
+assert listed["brief"]["root"] == "home-chat-s" and listed["brief"]["task"] == "generate" and "mine" in listed, listed
+assert call("/v1/models/brief", "GET")[1][0] == listed["brief"] and call("/readyz?model=brief", "GET")[0] == 200
+def used(path, **body):
+    status, r = call(path, **body)
+    assert status == 200 and r[0]["model"] == "brief", (path, r)
+    return r[0]["usage"]
+u = used("/v1/chat/completions", model="brief:latest", messages=user)
+assert u["completion_tokens"] == 3 and u["prompt_tokens"] == brief["prompt_eval_count"], u
+assert used("/v1/chat/completions", model="brief", messages=user, max_completion_tokens=2)["completion_tokens"] == 2
+assert used("/v1/completions", model="brief", prompt="turn on")["completion_tokens"] == 3
+assert used("/v1/responses", model="brief", input=user)["output_tokens"] == 3
+assert call("/completion", model="brief", prompt="turn on")[1][0]["tokens_predicted"] == 3
+tensor = {"name": "text_input", "datatype": "BYTES", "shape": [1], "data": ["turn on"]}
+assert "length" in json.dumps(call("/v2/models/brief/infer", inputs=[tensor])[1])
 if turn == "second":
-    for name in ("mine", "brief", "second"):
+    for name in ("mine", "brief"):
         assert call("/api/delete", "DELETE", model="", name=name)[0] == 200
+    assert call("/v1/models/second", "DELETE") == (200, [{"id": "second", "object": "model", "deleted": True, "files": 0, "bytes": 0}])
+    assert call("/v1/chat/completions", model="second", messages=user)[0] == 404
     assert not {"mine", "brief", "second"} & tags().keys() and "home-chat-s" in tags()
     assert call("/api/chat", model="mine", messages=[])[0] == 404 and call("/api/delete", "DELETE", model="mine")[0] == 404
 END

@@ -37,14 +37,14 @@ static void read_asked(ollama_kind kind, const char *bytes, size_t n)
 static void read_making(const char *bytes, size_t n, ollama_kind kind)
 {
     ollama_making m;
-    ollama_ask a = {.kind = kind};
+    int (*fill)(json_t *, const json_t *) = kind == OLLAMA_CHAT ? ollama_fill_in : ollama_fill_in_llama;
     json_t *made = NULL, *body = json_pack("{s:[{s:s, s:s}]}", "messages", "role", "user", "content", "a");
     buf out = {0};
     api_error e = {0};
     int rc = ollama_read_create(&m, bytes, n, &made, &e);
     if (rc == 0 && (!*m.name || !*m.from || !made)) abort();
     if (rc != 0 && (rc != e.status || rc < 400 || made)) abort();
-    if (rc == 0 && body && ollama_fill_in(&a, body, made) == 0 && json_put(&out, body) == 0)
+    if (rc == 0 && body && fill(body, made) == 0 && json_put(&out, body) == 0)
         check_json(&out);
     else
         buf_done(&out);

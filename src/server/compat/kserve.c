@@ -450,7 +450,8 @@ void kserve_infer(gateway_request *rq)
     if (rc == 0) rc = read_length(rq, n, &n_json, &e);
     if (rc == 0) rc = kserve_ask_read(&j->ask, body, n, n_json, &e);
     if (rc == 0)
-        rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->served, info, &path, &j->redispatch.body, &e);
+        rc = kserve_ask_ours(&j->ask.in, j->ask.params, rq->variant ? rq->variant_name : j->served, info,
+                             &path, &j->redispatch.body, &e);
     if (rc == 0 && takes_events(rq)) rc = ask_stream(j, info, &e);
     if (rc != 0) {
         kserve_fail(j, &e);

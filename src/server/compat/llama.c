@@ -8,6 +8,10 @@
 
 #include "messages/fields.h"
 #include "dialects/llama.h"
+#include "dialects/ollama.h"
+#include "json/json.h"
+#include "request/gateway_state.h"
+#include "request/model_resolve.h"
 #include "inference/generate.h"
 #include "compat/llama_impl.h"
 
@@ -146,10 +150,24 @@ static int choose_llama(llama_job *j, api_error *e)
     return llama_choose(j->rq, j->ask.model, "generate", j->model, e);
 }
 
+/* A model that a client made of another brings what the request leaves out. `ret`: the body with it, or empty. */
+static int fill_variant(const gateway_request *rq, const char *body, size_t n, buf *ret, api_error *e)
+{
+    const gateway *g = rq->gateway;
+    json_t *root = NULL;
+    if (!g->variants || json_object_size(g->variants(g)) == 0) return 0; /* the body is read once */
+    int rc = fields_parse(&root, body, n, e);
+    const json_t *made = rc == 0 ? model_resolve_variant(rq, fields_text(fields_get(root, "model"))) : NULL;
+    if (made && (ollama_fill_in_llama(root, made) != 0 || json_put(ret, root) != 0)) rc = api_error_nomem(e);
+    json_drop(root);
+    return rc;
+}
+
 static void llama_start(gateway_request *rq, bool infills, void (*begin)(llama_job *j))
 {
     size_t n;
     const char *body = request_body(rq, &n);
+    buf filled = {0};
     api_error e = {0};
     llama_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -159,7 +177,10 @@ static void llama_start(gateway_request *rq, bool infills, void (*begin)(llama_j
     }
     j->rq = rq;
     request_watch(rq, llama_on_gone, j);
-    int rc = llama_read(&j->ask, infills, body, n, &e);
+    int rc = fill_variant(rq, body, n, &filled, &e);
+    if (rc == 0)
+        rc = llama_read(&j->ask, infills, filled.len ? filled.data : body, filled.len ? filled.len : n, &e);
+    buf_done(&filled);
     if (rc == 0) rc = choose_llama(j, &e);
     if (rc == 0)
         begin(j);

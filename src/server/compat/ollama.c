@@ -379,17 +379,6 @@ static bool has_no_worker(const ollama_job *j)
            pipeline_find(rq->config->pipelines, rq->config->n_pipelines, name);
 }
 
-/* Does a model, an adapter of one, an ensemble or a route answer to that name? */
-static bool is_served(const gateway_request *rq, const char *name)
-{
-    char base[96];
-    bool known;
-    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
-    if (routed_find(rq, name) || config_ensemble_find(rq->config, name)) return true;
-    calls_info(rq->calls, base, &known);
-    return known;
-}
-
 /* An empty prompt with keep_alive 0. An empty input of an embedding only gets no vectors. */
 static bool unloads(const ollama_ask *a)
 {
@@ -400,9 +389,10 @@ const char *ollama_find_alias(gateway_request *rq, const char *name)
 {
     char tagged[sizeof((ollama_ask *)0)->shown];
     snprintf(tagged, sizeof tagged, "%s:latest", name);
-    const char *model = model_resolve_alias(rq, name);
-    if (model == name) model = model_resolve_alias(rq, tagged);
-    return rq->alias ? model : NULL;
+    const config_alias *a = config_alias_find(rq->config, name);
+    if (!a) a = config_alias_find(rq->config, tagged);
+    if (a) rq->alias = a->name;
+    return a ? a->model : NULL;
 }
 
 bool ollama_is_known(gateway_request *rq, const char *name)
@@ -410,7 +400,7 @@ bool ollama_is_known(gateway_request *rq, const char *name)
     const model_manager *k = rq->gateway->model_manager;
     char tagged[sizeof((ollama_ask *)0)->shown];
     snprintf(tagged, sizeof tagged, "%s:latest", name);
-    return is_served(rq, name) || config_alias_find(rq->config, name) ||
+    return model_resolve_serves(rq, name) || config_alias_find(rq->config, name) ||
            config_alias_find(rq->config, tagged) || (k && k->find(k->user, name));
 }
 
@@ -419,19 +409,20 @@ static void ollama_begin(ollama_job *j)
     gateway_request *rq = j->redispatch.rq;
     const model_manager *k = j->model_manager;
     const char *model = j->ask.model;
-    bool served = is_served(rq, model);
+    bool served = model_resolve_serves(rq, model);
     const json_t *made = ollama_is_known(rq, model) ? NULL : ollama_variant_find(rq, model);
     if (made) {
         j->made = json_incref((json_t *)made);
         model = json_text_of(made, "from");
         snprintf(j->served, sizeof j->served, "%s", model);
-        served = is_served(rq, model);
+        served = model_resolve_serves(rq, model);
     }
     const char *alias = served ? NULL : ollama_find_alias(rq, model);
     const char *stored = k && !served && !alias ? k->find(k->user, model) : NULL;
     if (alias || stored) snprintf(j->served, sizeof j->served, "%s", alias ? alias : stored);
-    if (alias || stored) served = is_served(rq, j->served);
-    if (made && j->ours && ollama_fill_in(&j->ask, j->ours, made) != 0) {
+    if (alias || stored) served = model_resolve_serves(rq, j->served);
+    bool generates = j->ask.kind == OLLAMA_CHAT || j->ask.kind == OLLAMA_GENERATE;
+    if (made && generates && j->ours && ollama_fill_in(j->ours, made) != 0) {
         api_error e;
         api_error_nomem(&e);
         ollama_fail(j, &e);

@@ -16,8 +16,8 @@ void ollama_tags(gateway_request *rq);
 void ollama_ps(gateway_request *rq);
 void ollama_show(gateway_request *rq);
 void ollama_version(gateway_request *rq);
-/* What the alias `name` stands for, which rq remembers (model_resolve_alias); "NAME" and "NAME:latest" are one
- * name. NULL: it is no alias. */
+/* What the alias `name` of the configuration stands for, which rq remembers; "NAME" and "NAME:latest" are one name.
+ * NULL: it is no alias. */
 const char *ollama_find_alias(gateway_request *rq, const char *name);
 
 /* Is it the name of something served, of an alias or of a model of the store? */

@@ -598,19 +598,42 @@ static int fill_messages(json_t *body, const json_t *made)
     return ok ? 0 : SHOAL_ENOMEM;
 }
 
-int ollama_fill_in(const ollama_ask *a, json_t *body, const json_t *made)
+/* What the request gives as null it leaves out. */
+static bool fill_missing(json_t *body, const json_t *said)
+{
+    const char *key;
+    json_t *v;
+    bool ok = true;
+    json_object_foreach((json_t *)said, key, v)
+    {
+        if (!fields_get(body, key)) ok = ok && json_object_set(body, key, v) == 0;
+    }
+    return ok;
+}
+
+int ollama_fill_in(json_t *body, const json_t *made)
 {
     json_t *asked = json_pack("{s:O*}", "options", json_object_get(made, "parameters")),
            *said = json_object();
     api_error e;
-    if (a->kind != OLLAMA_CHAT && a->kind != OLLAMA_GENERATE) {
-        json_decref(asked);
-        json_decref(said);
-        return 0;
-    }
-    bool ok =
-        asked && said && put_options(said, asked, &e) == 0 && json_object_update_missing(body, said) == 0;
+    bool ok = asked && said && put_options(said, asked, &e) == 0;
+    if (ok) json_object_del(said, "sampling_defaults"); /* each API has its own */
+    if (ok && fields_get(body, "max_completion_tokens")) json_object_del(said, "max_tokens");
+    ok = ok && fill_missing(body, said);
     json_decref(asked);
     json_decref(said);
     return ok ? fill_messages(body, made) : SHOAL_ENOMEM;
+}
+
+/* llama-server's names are Ollama's but for one; what neither knows has no effect there. */
+int ollama_fill_in_llama(json_t *body, const json_t *made)
+{
+    const json_t *parameters = json_object_get(made, "parameters");
+    json_t *said = parameters ? json_copy((json_t *)parameters) : json_object();
+    const json_t *most = json_object_get(said, "num_predict");
+    bool ok = said && (!most || json_object_set(said, "n_predict", (json_t *)most) == 0);
+    if (fields_get(body, "max_tokens")) json_object_del(said, "n_predict");
+    ok = ok && fill_missing(body, said);
+    json_decref(said);
+    return ok ? 0 : SHOAL_ENOMEM;
 }

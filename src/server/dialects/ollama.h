@@ -79,9 +79,11 @@ typedef struct ollama_making {
 /* *ret_made is the caller's: {"parameters", "system", "messages"}, those that are said. 0 or the status of *e. */
 int ollama_read_create(ollama_making *ret, const char *bytes, size_t n, json_t **ret_made, api_error *e);
 int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error *e);
-/* Fill in what a request leaves out: the body of /api/chat or /api/generate, for the model that `made` was made
- * from. 0 or SHOAL_ENOMEM. */
-int ollama_fill_in(const ollama_ask *a, json_t *body, const json_t *made);
+/* Fill in what a request leaves out, for the model that `made` was made from: the body of /v1/chat/completions or
+ * /v1/completions, which has no messages and gets no system message; the next, that of llama-server's completions.
+ * 0 or SHOAL_ENOMEM. */
+int ollama_fill_in(json_t *body, const json_t *made);
+int ollama_fill_in_llama(json_t *body, const json_t *made);
 
 /* Drop the oldest quarter of a chat's messages from its body, to a user's message where there is one; those of the
  * system and the last stay. false: nothing more can go. */

@@ -445,6 +445,13 @@ static json_t *row_of_made(const json_t *base, const char *name, const json_t *m
     return NULL;
 }
 
+/* The row of /v1/models that is a model made of another: it is listed as such. */
+static bool is_made(const json_t *m, const json_t *made)
+{
+    const json_t *one = json_object_get(made, json_text_of(m, "id"));
+    return one && strcmp(json_text_of(m, "root"), json_text_of(one, "from")) == 0;
+}
+
 static int put_made(buf *out, const json_t *data, const json_t *stored, const json_t *made,
                     const ollama_times *t)
 {
@@ -457,7 +464,8 @@ static int put_made(buf *out, const json_t *data, const json_t *stored, const js
         const json_t *base = ollama_put_find(data, from);
         json_array_foreach(base ? NULL : stored, i, m) if (strcmp(json_text_of(m, "name"), from) == 0) base =
             m;
-        if (!base || ollama_put_find(data, name)) continue;
+        m = ollama_put_find(data, name);
+        if (!base || (m && !is_made(m, made))) continue;
         json_t *row = row_of_made(base, name, one);
         if (!row) return SHOAL_ENOMEM;
         put_listed(out, row, data, false, t);
@@ -478,6 +486,7 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, const 
     {
         if (running && (json_integer_of(m, "ready") == 0 || *json_text_of(m, "root")))
             continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
+        if (is_made(m, made)) continue;
         put_listed(out, m, data, running, t);
     }
     json_array_foreach(running ? NULL : stored, i, m)

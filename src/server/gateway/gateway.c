@@ -191,10 +191,17 @@ static const json_t *loadable(const gateway *g)
     return k && k->stored ? k->stored(k->user) : NULL;
 }
 
+static const json_t *variants(const gateway *g)
+{
+    const model_manager *k = g->model_manager;
+    return k && k->variants ? k->variants(k->user) : NULL;
+}
+
 void gateway_show_model_manager(gateway *g, const model_manager *k)
 {
     g->model_manager = k;
     g->loadable = loadable;
+    g->variants = variants;
 }
 
 void gateway_withdraw(gateway *g)

@@ -13,6 +13,7 @@
 #include "inference/about.h"
 #include "request/model_resolve.h"
 #include "answers/revalidate.h"
+#include "dialects/ollama.h"
 #include "dialects/openai.h"
 #include "dialects/openai_near.h"
 #include "request/routed.h"
@@ -673,15 +674,39 @@ void generate_spec(gateway_request *rq, gen_spec *spec)
     request_error(rq, &e);
 }
 
+typedef int (*parse_body)(gen_spec **, const char *, size_t, api_error *);
+
+/* A model that a client made of another brings what the request leaves out: the body is read again with it. */
+static int fill_variant(const gateway_request *rq, parse_body parse, const char *body, size_t len,
+                        gen_spec **spec, api_error *e)
+{
+    const json_t *made = model_resolve_variant(rq, (*spec)->model);
+    json_t *root = NULL;
+    buf filled = {0};
+    gen_spec *own = NULL;
+    if (!made) return 0;
+    int rc = json_parse(&root, body, len, "the body", NULL);
+    if (rc == 0) rc = ollama_fill_in(root, made);
+    if (rc == 0) rc = json_put(&filled, root);
+    rc = rc == 0 ? parse(&own, filled.data, filled.len, e) : api_error_nomem(e);
+    if (rc == 0) {
+        openai_spec_free(*spec);
+        *spec = own;
+    }
+    buf_done(&filled);
+    json_decref(root);
+    return rc;
+}
+
 /* k may be NULL, and is taken. One that is asked again, with less of its history, keeps its route's decision.
  */
-static void handle_body(gateway_request *rq, const char *task,
-                        int (*parse)(gen_spec **, const char *, size_t, api_error *), const char *body,
-                        size_t len, conversation *k)
+static void handle_body(gateway_request *rq, const char *task, parse_body parse, const char *body, size_t len,
+                        conversation *k)
 {
     api_error e;
     gen_spec *spec = NULL;
-    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0) {
+    if (parse(&spec, body, len, &e) != 0 || fill_variant(rq, parse, body, len, &spec, &e) != 0 ||
+        request_count_choices(rq, openai_spec_choices(spec), &e) != 0) {
         openai_spec_free(spec);
         conversation_free(k);
         request_error(rq, &e);
@@ -695,8 +720,7 @@ static void handle_body(gateway_request *rq, const char *task,
     generate_answer(rq, spec, task, k);
 }
 
-static void handle(gateway_request *rq, const char *task,
-                   int (*parse)(gen_spec **, const char *, size_t, api_error *))
+static void handle(gateway_request *rq, const char *task, parse_body parse)
 {
     size_t len;
     const char *body = request_body(rq, &len);

@@ -130,9 +130,15 @@ static readiness readiness_find(const gateway *g, const char *name, int depth, c
 readiness readiness_of(const gateway *g, const char *name, char why[READINESS_WHY_SIZE])
 {
     const config_alias *alias = config_alias_find(g->config, name);
+    char base[NAME_BYTES_MAX + 1], target[NAME_BYTES_MAX + 1];
     *why = '\0';
-    char base[NAME_BYTES_MAX + 1];
-    return readiness_find(g, name_without_latest(base, alias ? alias->model : name), 0, why);
+    const char *own = name_without_latest(base, alias ? alias->model : name);
+    readiness r = readiness_find(g, own, 0, why);
+    const json_t *made = r == READINESS_UNKNOWN && g->variants ? json_object_get(g->variants(g), own) : NULL;
+    const char *from = json_string_value(json_object_get(made, "from"));
+    if (!from) return r;
+    alias = config_alias_find(g->config, from);
+    return readiness_find(g, name_without_latest(target, alias ? alias->model : from), 0, why);
 }
 
 void readiness_put_missing(buf *out, const gateway *g)

@@ -12,6 +12,7 @@
 #include "operations/status.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
+#include "request/model_resolve.h"
 #include "gateway/model_manager.h"
 #include "http/http.h"
 
@@ -60,7 +61,7 @@ static void told(void *user, const model_manager_progress *n)
 static void put_result(buf *out, const load_job *j, const model_manager_progress *n)
 {
     const char *name = j->deletes ? j->model : n->model;
-    if (n->step == MODEL_MANAGER_READY) {
+    if (n->step == MODEL_MANAGER_READY && !j->deletes) {
         status_put_model(out, j->rq, name);
         return;
     }
@@ -289,7 +290,12 @@ void loads_delete(gateway_request *rq)
     snprintf(j->model, sizeof j->model, "%s", name);
     model_manager_watch w = {.news = told, .done = ended, .user = j};
     unsigned how = strcmp(request_query(rq), "force=true") == 0 ? MODEL_MANAGER_FORCE : 0;
-    j->ticket = k->remove(k->user, name, how, &w, &e);
+    if (model_resolve_variant(rq, name)) {
+        model_resolve_alias(rq, name);
+        j->ticket = k->vary(k->user, rq->variant_name, NULL, &w, &e);
+    } else {
+        j->ticket = k->remove(k->user, name, how, &w, &e);
+    }
     free(name);
     wait_for(j, &e);
 }

@@ -294,26 +294,27 @@ static void put_model_of(buf *out, const gateway_request *rq, const char *name)
 /* A price or a sampling value is written as in the row itself: 0.7, not 0.69999999999999996. */
 enum { ROW_DIGITS = 15 };
 
-/* The row of what an alias stands for, under the alias's name. */
-static void put_as_alias(buf *out, const config_alias *a, const buf *row)
+/* The row of what an alias or a variant stands for, under its name. */
+static void put_as_alias(buf *out, const char *name, const char *root, const buf *row)
 {
     json_t *o = NULL;
     if (row->failed || json_parse(&o, row->data, row->len, "a model", NULL) != 0 ||
-        json_object_set_new(o, "id", json_string(a->name)) != 0 ||
-        json_object_set_new(o, "root", json_string(a->model)) != 0 ||
-        json_put_digits(out, o, ROW_DIGITS) != 0)
+        json_object_set_new(o, "id", json_string(name)) != 0 ||
+        json_object_set_new(o, "root", json_string(root)) != 0 || json_put_digits(out, o, ROW_DIGITS) != 0)
         out->failed = true;
     json_decref(o);
 }
 
-/* Pipelines that do not chat are no models, nor are their aliases. */
-static void put_alias(buf *out, const gateway_request *rq, const config_alias *a, bool *first)
+/* Pipelines that do not chat are no models, nor are their aliases. root: what the name stands for, which `model` is
+ * called here. */
+static void put_alias(buf *out, const gateway_request *rq, const char *name, const char *root,
+                      const char *model, bool *first)
 {
-    const config_route *route = routed_find(rq, a->model);
-    const config_ensemble *ensemble = config_ensemble_find(rq->config, a->model);
-    const config_pipeline *pipeline = pipeline_calls_find(rq->config, a->model);
+    const config_route *route = routed_find(rq, model);
+    const config_ensemble *ensemble = config_ensemble_find(rq->config, model);
+    const config_pipeline *pipeline = pipeline_calls_find(rq->config, model);
     buf row = {0};
-    if (!admission_shows(rq, a->model)) return;
+    if (!admission_shows(rq, model)) return;
     if (pipeline)
         put_pipeline(&row, pipeline);
     else if (route)
@@ -321,12 +322,27 @@ static void put_alias(buf *out, const gateway_request *rq, const config_alias *a
     else if (ensemble)
         put_ensemble(&row, ensemble);
     else
-        put_model_of(&row, rq, a->model);
+        put_model_of(&row, rq, model);
     if (row.len || row.failed) {
         put_comma(out, first);
-        put_as_alias(out, a, &row);
+        put_as_alias(out, name, root, &row);
     }
     buf_done(&row);
+}
+
+/* Models that clients made of others; of one that is not served there is no row. */
+static void put_variants(buf *out, const gateway_request *rq, bool *first)
+{
+    const gateway *g = rq->gateway;
+    const json_t *all = g->variants ? g->variants(g) : NULL, *made;
+    const char *name;
+    json_object_foreach((json_t *)all, name, made)
+    {
+        const char *from = json_text_of(made, "from");
+        const config_alias *a = config_alias_find(rq->config, from);
+        if (model_resolve_variant(rq, name) == made)
+            put_alias(out, rq, name, from, a ? a->model : from, first);
+    }
 }
 
 /* A model of models.json that no replica serves: what a load of this name begins. */
@@ -388,7 +404,11 @@ void status_models(gateway_request *rq)
         put_comma(&out, &first);
         put_pipeline(&out, p);
     }
-    for (size_t i = 0; i < rq->config->n_aliases; i++) put_alias(&out, rq, &rq->config->aliases[i], &first);
+    for (size_t i = 0; i < rq->config->n_aliases; i++) {
+        const config_alias *a = &rq->config->aliases[i];
+        put_alias(&out, rq, a->name, a->model, a->model, &first);
+    }
+    put_variants(&out, rq, &first);
     const json_t *stored = loadable && k ? k->stored(k->user) : NULL, *o;
     size_t i;
     json_array_foreach(stored, i, o) put_loadable(&out, rq, o, &first);
@@ -417,8 +437,9 @@ static void answer_row(gateway_request *rq, buf *row)
 {
     const config_alias *alias = config_alias_find(rq->config, rq->alias);
     buf out = {0};
-    if (alias) put_as_alias(&out, alias, row);
-    request_json(rq, 200, alias ? &out : row);
+    if (rq->alias)
+        put_as_alias(&out, rq->alias, alias ? alias->model : json_text_of(rq->variant, "from"), row);
+    request_json(rq, 200, rq->alias ? &out : row);
     buf_done(&out);
     buf_done(row);
 }

@@ -31,6 +31,8 @@ struct gateway {
     const struct model_manager *model_manager; /* NULL: no models are loaded while it serves */
     /* Models that lie here, as model_manager.stored has them. NULL, or gives it: none. */
     const struct json_t *(*loadable)(const gateway *g);
+    /* Models that clients made of others, as model_manager.variants has them. NULL, or gives it: none. */
+    const struct json_t *(*variants)(const gateway *g);
     registry *registry;
     env time;                     /* the registry's */
     const gateway_config *config; /* the settings' */

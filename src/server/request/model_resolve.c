@@ -9,6 +9,7 @@
 #include "json/json.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
+#include "request/routed.h"
 
 /* Which endpoints serve a task, for a message that helps: "A", "A or B", "A, B or C". */
 static void put_endpoints(buf *out, const char *task)
@@ -225,12 +226,54 @@ static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1_
     return info ? unknown_adapter(e, rq, model, info) : 0;
 }
 
+bool model_resolve_serves(const gateway_request *rq, const char *name)
+{
+    char base[96];
+    bool known;
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
+    if (routed_find(rq, name) || config_ensemble_find(rq->config, name)) return true;
+    calls_info(rq->calls, base, &known);
+    return known;
+}
+
+/* A variant may have a colon in its name: "mine:1b" is not "mine". False: it is too long to be one. */
+static bool variant_name(char ret[sizeof((gateway_request *)0)->variant_name], const char *name)
+{
+    size_t n = strlen(name), n_tag = strlen(":latest");
+    if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;
+    if (n >= sizeof((gateway_request *)0)->variant_name) return false;
+    memcpy(ret, name, n);
+    ret[n] = '\0';
+    return true;
+}
+
+const json_t *model_resolve_variant(const gateway_request *rq, const char *name)
+{
+    const gateway *g = rq->gateway;
+    char own[sizeof rq->variant_name];
+    const json_t *all = name && g->variants ? g->variants(g) : NULL;
+    const json_t *made = all && variant_name(own, name) ? json_object_get(all, own) : NULL;
+    bool hidden = made && (model_resolve_serves(rq, own) || config_alias_find(rq->config, own));
+    return hidden ? NULL : made;
+}
+
 const char *model_resolve_alias(gateway_request *rq, const char *name)
 {
     const config_alias *a = config_alias_find(rq->config, name);
-    if (!a) return name;
-    rq->alias = a->name;
-    return a->model;
+    const json_t *made = a ? NULL : model_resolve_variant(rq, name);
+    if (made) {
+        json_t *before = rq->variant;
+        rq->variant =
+            json_incref((json_t *)made); /* a deletion must not take the name from under the request */
+        json_decref(before);
+        variant_name(rq->variant_name, name);
+        rq->alias = rq->variant_name;
+        name = json_string_value(json_object_get(made, "from"));
+        a = config_alias_find(rq->config, name);
+    } else if (a) {
+        rq->alias = a->name;
+    }
+    return a ? a->model : name;
 }
 
 /* The name that a key is held against: of "NAME:latest" NAME, unless the model has an adapter of that name. */

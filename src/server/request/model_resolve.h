@@ -4,10 +4,18 @@
 
 #include "request/request.h"
 
-/* What `name` of a request stands for: the target of the configuration's alias of that name, which rq
- * remembers for the reply (request_shown_model), or else `name` itself, NULL too. Before routed_find,
- * model_resolve and admission_may_use, which know the names of what is served alone. */
+/* What `name` of a request stands for: the target of the configuration's alias of that name, or what a variant of
+ * that name was made from, which rq remembers for the reply (request_shown_model), or else `name` itself, NULL too.
+ * Before routed_find, model_resolve and admission_may_use, which know the names of what is served alone. */
 const char *model_resolve_alias(gateway_request *rq, const char *name);
+
+/* Does a model, an adapter of one, an ensemble, a pipeline or a route answer to that name? */
+bool model_resolve_serves(const gateway_request *rq, const char *name);
+
+/* The model that a client made of another under that name, or NAME of "NAME:latest": {"from", "parameters", "system",
+ * "messages"} (ollama_variants.h). A served model or an alias of that name comes first. NULL: there is none.
+ * Borrowed until the next turn of the loop. */
+const json_t *model_resolve_variant(const gateway_request *rq, const char *name);
 
 /* The first model that does the task and that the key may use; NULL: none is up. Borrowed until the next turn of the
  * loop. */

@@ -168,6 +168,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     uploads_end(rq);
     routed_free(rq->routed);
     settings_unref(rq->settings);
+    json_decref(rq->variant);
     free(rq->asked);
     free(rq);
 }

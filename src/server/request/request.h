@@ -104,7 +104,9 @@ typedef struct gateway_request {
 
     /* Who answers: learned by the handler, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
-    const char *alias;                    /* of the configuration, that the client named for it; NULL: none */
+    const char *alias; /* of the configuration, or the variant, that the client named for it; NULL: none */
+    struct json_t *variant; /* that it is, owned; NULL: none (model_resolve_variant) */
+    char variant_name[128];
     const char *pipeline;                 /* whose run answers; NULL: none. Of the configuration */
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
     struct routed *routed;                /* what a route came to (routed.h); NULL: none was asked for */

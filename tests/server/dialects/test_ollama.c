@@ -150,6 +150,43 @@ static void ollama_errors_name_its_own_paths_and_fields(void **state)
     }
 }
 
+static json_t *parsed(const char *text)
+{
+    json_t *v = NULL;
+    assert_int_equal(json_parse(&v, text, strlen(text), "a body", NULL), 0);
+    return v;
+}
+
+static void fills(int (*fill)(json_t *, const json_t *), const char *body, const char *want)
+{
+    json_t
+        *made = parsed(
+            "{\"from\":\"m\",\"system\":\"S\",\"parameters\":{\"num_predict\":3,\"top_k\":7,\"num_ctx\":9}}"),
+        *got = parsed(body), *due = parsed(want);
+    assert_int_equal(fill(got, made), 0);
+    if (!json_equal(got, due)) fail_msg("%s: %s", body, json_dumps(got, JSON_COMPACT));
+    json_decref(made);
+    json_decref(got);
+    json_decref(due);
+}
+
+/* Each API keeps its own defaults of sampling, and what the request says comes first. */
+static void ollama_fills_in_what_a_request_of_any_api_leaves_out(void **state)
+{
+    fills(ollama_fill_in, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"top_k\":null}",
+          "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"a\"}],"
+          "\"max_tokens\":3,\"top_k\":7}");
+    fills(ollama_fill_in,
+          "{\"messages\":[{\"role\":\"system\",\"content\":\"T\"}],\"max_completion_tokens\":5}",
+          "{\"messages\":[{\"role\":\"system\",\"content\":\"T\"}],\"max_completion_tokens\":5,\"top_k\":7}");
+    fills(ollama_fill_in, "{\"prompt\":\"a\",\"top_k\":1}",
+          "{\"prompt\":\"a\",\"top_k\":1,\"max_tokens\":3}");
+    fills(ollama_fill_in_llama, "{\"prompt\":\"a\",\"n_predict\":1}",
+          "{\"prompt\":\"a\",\"n_predict\":1,\"num_predict\":3,\"top_k\":7,\"num_ctx\":9}");
+    fills(ollama_fill_in_llama, "{\"prompt\":\"a\"}",
+          "{\"prompt\":\"a\",\"n_predict\":3,\"num_predict\":3,\"top_k\":7,\"num_ctx\":9}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +195,7 @@ int main(void)
         cmocka_unit_test(ollama_truncates_texts_unless_told_not_to),
         cmocka_unit_test(ollama_errors_name_its_own_paths_and_fields),
         cmocka_unit_test(ollama_drops_the_oldest_messages),
+        cmocka_unit_test(ollama_fills_in_what_a_request_of_any_api_leaves_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,6 +173,8 @@ static void print_removed(const removing *r)
         json_put_string(&out, r->model, strlen(r->model));
         buf_printf(&out, ",\"deleted\":true,\"files\":%u,\"bytes\":%llu}", r->what.n_files,
                    (unsigned long long)r->what.bytes);
+    } else if (r->far && r->what.n_files == 0) { /* made of another model: it has no file */
+        buf_printf(&out, "removed '%s'", r->model);
     } else if (r->far) {
         buf_printf(&out, "removed '%s': %u file%s, ", r->model, r->what.n_files,
                    r->what.n_files == 1 ? "" : "s");
