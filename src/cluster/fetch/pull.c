@@ -2,12 +2,9 @@
 #define _GNU_SOURCE
 #include "fetch/pull.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include "base/file.h"
 #include "json/json.h"
@@ -229,20 +226,6 @@ static int plan_url(run *r, shoal_err *err)
 
 /* ---- files --------------------------------------------------------------------------------------------- */
 
-/* mkdir -p of a file's folder. */
-static int make_folders(char *path, shoal_err *err)
-{
-    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        int bad = mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
-        if (bad)
-            return err_set(err, bad == EACCES ? SHOAL_EAUTH : SHOAL_EIO, "%s: cannot make it: %s", path,
-                           strerror(bad));
-        *at = '/';
-    }
-    return 0;
-}
-
 static char *path_of(const run *r, const pull_item *it)
 {
     const char *folder = r->plan.folder;
@@ -252,26 +235,23 @@ static char *path_of(const run *r, const pull_item *it)
 /* Room for all that is still to come, before the first byte of it does. */
 static int check_room(const run *r, shoal_err *err)
 {
-    struct statvfs v;
-    uint64_t need = 0;
+    uint64_t need = 0, room;
     for (size_t i = 0; i < r->plan.n; i++) {
         const char *path = path_of(r, &r->plan.items[i]);
         if (!path) return err_nomem(err);
         uint64_t size = r->plan.items[i].size, here = pull_file_here(path);
         need += size > here ? size - here : 0; /* at most 20,000 sizes of 2^42 */
     }
-    if (statvfs(r->o->folder, &v) != 0)
-        return err_set(err, SHOAL_EIO, "%s: %s", r->o->folder, strerror(errno));
-    uint64_t room = (uint64_t)v.f_bavail * v.f_frsize;
-    if (need <= room) return 0;
+    int rc = file_free_bytes(&room, r->o->folder, err);
+    if (rc != 0 || need <= room) return rc;
     buf a = {0}, b = {0};
     pull_put_size(&a, need);
     pull_put_size(&b, room);
-    int rc = a.failed || b.failed ? err_nomem(err)
-                                  : err_set(err, SHOAL_EIO,
-                                            "%s are needed and %s are free in %s; make room, or name "
-                                            "another place with --to",
-                                            a.data, b.data, r->o->folder);
+    rc = a.failed || b.failed ? err_nomem(err)
+                              : err_set(err, SHOAL_EIO,
+                                        "%s are needed and %s are free in %s; make room, or name "
+                                        "another place with --to",
+                                        a.data, b.data, r->o->folder);
     buf_done(&a);
     buf_done(&b);
     return rc;
@@ -281,7 +261,7 @@ static int fetch_item(run *r, const pull_item *it, pull_meter *m, pull_file *ret
 {
     char *path = path_of(r, it);
     if (!path) return err_nomem(err);
-    int rc = make_folders(path, err);
+    int rc = file_make_folders(path, 0755, err);
     if (rc != 0) return rc;
     pull_target t = {.path = path,
                      .name = it->path,
@@ -435,7 +415,7 @@ static int run_all(run *r, pull_done *ret, shoal_err *err)
                                    : plan_registry(r, err);
     if (rc == 0) rc = pin(r, err);
     char *folder = rc == 0 ? arena_printf(r->mem, "%s/", r->o->folder) : NULL;
-    if (rc == 0) rc = folder ? make_folders(folder, err) : err_nomem(err);
+    if (rc == 0) rc = folder ? file_make_folders(folder, 0755, err) : err_nomem(err);
     if (rc == 0) rc = check_room(r, err);
     if (rc == 0) rc = fetch_all(r, ret, err);
     return rc != 0 ? rc : name_model(r, ret, err);

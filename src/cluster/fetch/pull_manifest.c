@@ -3,11 +3,9 @@
 #include "fetch/pull_manifest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -490,26 +488,13 @@ static int pin_locked(const char *folder, const char *file, const char *sha256, 
     return rc;
 }
 
-static int open_locked(const char *folder, int *ret_fd, shoal_err *err)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
-    if (flock(fd, LOCK_EX) == 0) {
-        *ret_fd = fd;
-        return 0;
-    }
-    int rc = err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
-    close(fd);
-    return rc;
-}
-
 int pull_manifest_pin(const char *folder, const char *file, const char *sha256, shoal_err *err)
 {
     buf path = {0};
     buf_printf(&path, "%s/models.json", folder);
     int fd = -1, rc = path.failed ? err_nomem(err) : 0;
     if (rc == 0 && !file_exists(path.data)) rc = err_set(err, SHOAL_ENOTFOUND, "there is no %s", path.data);
-    if (rc == 0) rc = open_locked(folder, &fd, err);
+    if (rc == 0) rc = file_lock_folder(&fd, folder, -1, err);
     if (rc == 0) rc = pin_locked(folder, file, sha256, err);
     if (fd >= 0) close(fd);
     buf_done(&path);
@@ -518,7 +503,7 @@ int pull_manifest_pin(const char *folder, const char *file, const char *sha256, 
 
 int pull_manifest_put(const char *folder, const pull_manifest_entry *e, char **ret_name, shoal_err *err)
 {
-    int fd, rc = open_locked(folder, &fd, err);
+    int fd, rc = file_lock_folder(&fd, folder, -1, err);
     if (rc != 0) return rc;
     rc = put_locked(folder, e, ret_name, err);
     close(fd);
@@ -528,7 +513,7 @@ int pull_manifest_put(const char *folder, const pull_manifest_entry *e, char **r
 int pull_manifest_drop(const char *folder, const char *name, bool force, pull_removal *ret, shoal_err *err)
 {
     pull_removal r = {0};
-    int fd, rc = open_locked(folder, &fd, err);
+    int fd, rc = file_lock_folder(&fd, folder, -1, err);
     if (rc != 0) return rc;
     rc = drop_locked(folder, name, force, &r, err);
     if (rc == 0 && ret) *ret = r;

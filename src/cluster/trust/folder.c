@@ -7,13 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
-enum { LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
+enum { LOCK_WAIT_MS = 5000 };
 
 static int folder_fail(shoal_err *err, const folder *f, const char *name, int e)
 {
@@ -23,23 +21,12 @@ static int folder_fail(shoal_err *err, const folder *f, const char *name, int e)
     return err_set(err, code, "%s%s%s: %s", f->path, name ? "/" : "", name ? name : "", strerror(e));
 }
 
-/* path and the folders above it, as far as they are missing. */
-static int make_all(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int rc = mkdir(path, 0700);
-        *slash = '/';
-        if (rc != 0 && errno != EEXIST) return -1;
-    }
-    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
-}
-
 int folder_open(folder *ret, const char *path, bool make, shoal_err *err)
 {
     folder f = {.fd = -1, .path = strdup(path)};
     if (!f.path) return err_nomem(err);
-    int rc = make && make_all(f.path) != 0 ? folder_fail(err, &f, NULL, errno) : 0;
+    int rc = make ? file_make_folders(path, 0700, err) : 0;
+    if (rc == 0 && make && mkdir(path, 0700) != 0 && errno != EEXIST) rc = folder_fail(err, &f, NULL, errno);
     if (rc == 0) f.fd = open(f.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && f.fd < 0) rc = folder_fail(err, &f, NULL, errno);
     if (rc == 0)
@@ -62,17 +49,10 @@ int folder_lock(const folder *f, int *ret_lock, shoal_err *err)
 {
     int fd = openat(f->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) return folder_fail(err, f, "lock", errno);
-    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
-        int e = errno;
-        if ((e == EWOULDBLOCK || e == EINTR) && i < LOCK_TRIES) {
-            nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000L}, NULL);
-            continue;
-        }
+    int rc = file_lock(fd, LOCK_WAIT_MS, NULL, err);
+    if (rc != 0) {
         close(fd);
-        if (e != EWOULDBLOCK) return folder_fail(err, f, "lock", e);
-        return err_set(err, SHOAL_EFULL,
-                       "%s/lock: another process has held it for %d s; is one stopped there?", f->path,
-                       LOCK_TRIES * LOCK_PAUSE_MS / 1000);
+        return err_prefix(err, rc, "%s/lock", f->path);
     }
     *ret_lock = fd;
     return 0;

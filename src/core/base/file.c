@@ -9,9 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { LOCK_PAUSE_MS = 10 };
 
 static int errno_code(int e)
 {
@@ -140,6 +145,59 @@ bool file_is_dir(const char *path)
 bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
+}
+
+static int make_folder(const char *path, mode_t mode, shoal_err *err)
+{
+    int why = mkdir(path, mode) == 0 || errno == EEXIST ? 0 : errno;
+    bool refused = why == EACCES || why == EPERM || why == EROFS;
+    if (why == 0 || file_is_dir(path)) return 0;
+    return err_set(err, refused ? SHOAL_EAUTH : SHOAL_EIO, "%s: the folder cannot be made: %s", path,
+                   strerror(why));
+}
+
+int file_make_folders(const char *path, mode_t mode, shoal_err *err)
+{
+    char *copy = strdup(path);
+    int rc = copy ? 0 : err_nomem(err);
+    for (char *at = copy + (*path == '/'); rc == 0 && (at = strchr(at, '/')); *at++ = '/') {
+        *at = '\0';
+        rc = make_folder(copy, mode, err);
+    }
+    free(copy);
+    return rc;
+}
+
+int file_free_bytes(uint64_t *ret, const char *path, shoal_err *err)
+{
+    struct statvfs v;
+    if (statvfs(path, &v) != 0) return err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
+    *ret = (uint64_t)v.f_bavail * v.f_frsize;
+    return 0;
+}
+
+int file_lock(int fd, int wait_ms, const atomic_bool *stop, shoal_err *err)
+{
+    for (int waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; waited_ms += LOCK_PAUSE_MS) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_set(err, SHOAL_EIO, "it cannot be locked: %s", strerror(errno));
+        if (stop && atomic_load(stop)) return err_set(err, SHOAL_ECANCELLED, "stopped");
+        if (wait_ms >= 0 && waited_ms >= wait_ms)
+            return err_set(err, SHOAL_EFULL, "another process has held its lock for %d s; is one stopped?",
+                           wait_ms / 1000);
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000L}, NULL);
+    }
+    return 0;
+}
+
+int file_lock_folder(int *ret_fd, const char *path, int wait_ms, shoal_err *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 ? file_lock(fd, wait_ms, NULL, err) : err_set(err, SHOAL_EIO, "%s", strerror(errno));
+    *ret_fd = rc == 0 ? fd : -1;
+    if (rc == 0) return 0;
+    if (fd >= 0) close(fd);
+    return err_prefix(err, rc, "%s", path);
 }
 
 char *file_folder(const char *path)

@@ -2,9 +2,11 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -39,6 +41,19 @@ int file_check_regular(const char *path, shoal_err *err);
 /* Links are followed; false also when it cannot be looked at. */
 bool file_is_dir(const char *path);
 bool file_exists(const char *path);
+/* Make the folders that are missing of those that the path names before its last slash. SHOAL_EAUTH: not
+ * here (no permission, a read-only file system); SHOAL_EIO, SHOAL_ENOMEM. */
+int file_make_folders(const char *path, mode_t mode, shoal_err *err);
+/* What the file system of a path has left for this user. SHOAL_EIO. */
+int file_free_bytes(uint64_t *ret, const char *path, shoal_err *err);
+/* Lock an open file or folder (flock) for this descriptor alone, until it is closed. Waits up to wait_ms (-1:
+ * for as long as it takes): SHOAL_EFULL, another has it still. SHOAL_ECANCELLED: *stop (NULL: never) was set;
+ * SHOAL_EIO. The sentence has no name in it. */
+int file_lock(int fd, int wait_ms, const atomic_bool *stop, shoal_err *err);
+/* The same of the folder at `path`, which is opened first and *ret_fd the caller's to close: who changes files
+ * in it takes turns so. -1 in *ret_fd on an error. */
+int file_lock_folder(int *ret_fd, const char *path, int wait_ms, shoal_err *err);
+
 /* The folder that a path is in: "/" of "/x", "." of "x"; malloc'd, NULL: no memory. */
 char *file_folder(const char *path);
 /* Take "FOLDER/" out of a sentence, as often as it is there: clients learn a file's name and not where it

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 int database_fail(const database *d, int code, shoal_err *err)
 {
     const char *why = d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(code);
@@ -69,25 +71,10 @@ void database_rollback(const database *d)
 
 /* ---- opening ------------------------------------------------------------------------------------- */
 
-static int fail_at(const char *path, const char *what, shoal_err *err)
+static int fail_at(const char *path, shoal_err *err)
 {
-    int why = errno;
-    return err_set(err, why == EACCES || why == EROFS ? SHOAL_EAUTH : SHOAL_EIO, "%s%s: %s", path, what,
-                   strerror(why));
-}
-
-/* The folders above path, for this account alone. */
-static int make_folders(const char *path, shoal_err *err)
-{
-    char *copy = strdup(path);
-    int rc = 0;
-    if (!copy) return err_nomem(err);
-    for (char *p = copy + 1; rc == 0 && (p = strchr(p, '/')); *p++ = '/') {
-        *p = 0;
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST) rc = fail_at(copy, ": the folder cannot be made", err);
-    }
-    free(copy);
-    return rc;
+    return err_set(err, errno == EACCES || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO, "%s: %s", path,
+                   strerror(errno));
 }
 
 /* What people keep is theirs; the log beside it gets the same mode. A file that is there is not opened by us:
@@ -95,7 +82,7 @@ static int make_folders(const char *path, shoal_err *err)
 static int make_file(const char *path, shoal_err *err)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 && errno != EEXIST) return fail_at(path, "", err);
+    if (fd < 0 && errno != EEXIST) return fail_at(path, err);
     if (fd >= 0) close(fd);
     return 0;
 }
@@ -146,7 +133,7 @@ static int setup(const database *d, const database_options *o, shoal_err *err)
 int database_open(database *d, const database_options *o, shoal_err *err)
 {
     *d = (database){.path = strdup(o->path), .lost = o->lost};
-    int rc = d->path ? make_folders(o->path, err) : err_nomem(err);
+    int rc = d->path ? file_make_folders(o->path, 0700, err) : err_nomem(err);
     if (rc == 0) rc = make_file(o->path, err);
     if (rc != 0) return rc;
     int code = sqlite3_open_v2(o->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);

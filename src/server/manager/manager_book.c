@@ -3,19 +3,15 @@
 #include "manager/manager_book.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "logging/log.h"
 
-enum { BOOK_MAX_BYTES = 1 << 20, LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
+enum { BOOK_MAX_BYTES = 1 << 20, LOCK_WAIT_MS = 5000 };
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
@@ -72,36 +68,13 @@ json_t *manager_book_read(const char *path, void (*take)(void *user, const confi
 
 /* ---- writing ----------------------------------------------------------------------------------------- */
 
-/* The folder of a new machine is not there yet. */
-void manager_book_make_folder(const char *path)
-{
-    char at[4096];
-    snprintf(at, sizeof at, "%s", path);
-    for (char *slash = strchr(at + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(at, 0700); /* what is wrong with it is said when the file is opened */
-        *slash = '/';
-    }
-}
-
-/* The folder, locked: one server at a time reads, changes and writes the file in it. */
 int manager_book_lock(int *ret_fd, const char *path, shoal_err *err)
 {
     char *folder = file_folder(path);
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
-    if (!folder)
-        rc = err_nomem(err);
-    else if (fd < 0)
-        rc = err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
-    for (int i = 0; rc == 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
-        if (i == LOCK_TRIES)
-            rc = err_set(err, SHOAL_EIO, "%s: another process has held its lock for %d s; is one stopped?",
-                         folder, LOCK_TRIES * LOCK_PAUSE_MS / 1000);
-        nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000L}, NULL);
-    }
+    *ret_fd = -1;
+    int rc = folder ? file_make_folders(path, 0700, err) : err_nomem(err);
+    if (rc == 0) rc = file_lock_folder(ret_fd, folder, LOCK_WAIT_MS, err);
     free(folder);
-    if (rc != 0 && fd >= 0) close(fd);
-    *ret_fd = rc == 0 ? fd : -1;
     return rc;
 }
 
@@ -172,7 +145,6 @@ int manager_book_write(const char *path, const json_t *ours, const json_t *befor
     json_t *root = NULL, *all = NULL;
     shoal_err why;
     int folder;
-    manager_book_make_folder(path);
     int rc = manager_book_lock(&folder, path, err);
     if (rc != 0) return rc;
     rc = manager_book_read_file(&root, path, &why);

@@ -20,12 +20,9 @@ json_t *manager_book_read(const char *path, void (*take)(void *user, const confi
  * of the pool, too. */
 int manager_book_write(const char *path, const json_t *ours, const json_t *before, shoal_err *err);
 
-/* What that does, for other files of the folder. The lock ends with close(*ret_fd); while it is held, no other server
- * changes a file there. `why` is what is wrong with the file. */
+/* What that does, for other files of the folder, which is made where it is not there. The lock ends with
+ * close(*ret_fd); while it is held, no other server changes a file there. `why` is what is wrong with the file. */
 int manager_book_lock(int *ret_fd, const char *path, shoal_err *err);
 int manager_book_set_aside(const char *path, const shoal_err *why, shoal_err *err);
-
-/* The folders of that file, where they are not there yet. */
-void manager_book_make_folder(const char *path);
 
 #endif

@@ -112,7 +112,6 @@ static void write_variants(job *j)
     const char *path = j->k->variants_path;
     json_t *all = NULL;
     int folder = -1;
-    manager_book_make_folder(path);
     j->rc = manager_book_lock(&folder, path, &j->err);
     if (j->rc == 0) j->rc = read_again(&all, path, &j->err);
     if (j->rc == 0) j->rc = apply_change(all, j->list, &j->err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 
 enum { LINES_KEPT = 500 };
 
@@ -33,20 +34,6 @@ struct line_editor {
 
 /* ---- the history ----------------------------------------------------------------------------- */
 
-/* Make every folder above the file at path, as the XDG specification asks: for the owner alone. */
-static int make_folders(char *path, shoal_err *err)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int rc = mkdir(path, 0700) == 0 || errno == EEXIST
-                     ? 0
-                     : err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
-        *slash = '/';
-        if (rc != 0) return rc;
-    }
-    return 0;
-}
-
 int line_editor_history_path(char **ret, const char *name, shoal_err *err)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -59,7 +46,7 @@ int line_editor_history_path(char **ret, const char *name, shoal_err *err)
     else
         return err_set(err, SHOAL_ENOTFOUND, "neither XDG_STATE_HOME nor HOME is set");
     if (n < 0) return err_nomem(err);
-    int rc = make_folders(path, err);
+    int rc = file_make_folders(path, 0700, err); /* as the XDG specification asks: for the owner alone */
     if (rc != 0)
         free(path);
     else

@@ -148,6 +148,51 @@ static void percent_encoding_keeps_unreserved_characters(void **state)
     buf_done(&b);
 }
 
+static void folders_above_a_file_are_made(void **state)
+{
+    char top[] = "/tmp/shoal_test_XXXXXX", path[64], plain[96];
+    shoal_err err = {0};
+    uint64_t left = 0;
+    assert_non_null(mkdtemp(top));
+    snprintf(path, sizeof path, "%s/a/b/file", top);
+    for (int i = 0; i < 2; i++) assert_int_equal(file_make_folders(path, 0700, &err), 0);
+    *strrchr(path, '/') = '\0';
+    assert_true(file_is_dir(path));
+    assert_int_equal(file_make_folders("file", 0700, &err), 0);
+    assert_int_equal(file_free_bytes(&left, path, &err), 0);
+    assert_true(left > 0);
+    rmdir(path);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); /* a file where a folder is wanted */
+    snprintf(plain, sizeof plain, "%s/c/file", path);
+    assert_int_equal(file_make_folders(plain, 0700, &err), SHOAL_EIO);
+    assert_non_null(strstr(err.message, "/b/c: the folder cannot be made: "));
+    assert_int_equal(file_free_bytes(&left, plain, &err), SHOAL_EIO);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    rmdir(top);
+}
+
+static void a_lock_is_waited_for_as_long_as_is_said(void **state)
+{
+    char path[] = "/tmp/shoal_test_XXXXXX";
+    shoal_err err = {0};
+    atomic_bool stop = true;
+    int first = -1, second = -1;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(file_lock_folder(&first, path, 0, &err), 0);
+    assert_int_equal(file_lock_folder(&second, path, 20, &err), SHOAL_EFULL);
+    assert_int_equal(second, -1);
+    assert_int_equal(strncmp(err.message, path, strlen(path)), 0);
+    second = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(file_lock(second, -1, &stop, &err), SHOAL_ECANCELLED);
+    close(first);
+    assert_int_equal(file_lock(second, 0, NULL, &err), 0);
+    close(second);
+    rmdir(path);
+    assert_int_equal(file_lock_folder(&first, path, 0, &err), SHOAL_EIO);
+}
+
 static void full_disk_leaves_the_old_file(void **state)
 {
     char path[] = "/tmp/shoal_test_XXXXXX";
@@ -364,6 +409,8 @@ int main(void)
         cmocka_unit_test(utf8_refuses_what_rfc3629_refuses),
         cmocka_unit_test(base64_and_hex_match_rfc4648),
         cmocka_unit_test(percent_encoding_keeps_unreserved_characters),
+        cmocka_unit_test(folders_above_a_file_are_made),
+        cmocka_unit_test(a_lock_is_waited_for_as_long_as_is_said),
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(numbers_are_written_as_printf_writes_them),
         cmocka_unit_test(printing_fits_whatever_room_there_is),

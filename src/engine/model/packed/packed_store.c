@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +21,6 @@
 #define FILES_MAX     4096 /* looked at in a store */
 #define SETTLED_S     2
 #define LEFT_BEHIND_S 3600 /* a temporary file this old is of a process that died */
-#define LOCK_WAIT_NS  100000000
 
 /* ---- identities ----------------------------------------------------------------------------------- */
 
@@ -68,25 +65,11 @@ bool packed_identity_known(const packed_identity *id)
 
 /* ---- the folder ----------------------------------------------------------------------------------- */
 
-static int make_folder(const char *path)
-{
-    char *parent = strdup(path), *slash = parent ? strrchr(parent, '/') : NULL;
-    int rc = mkdir(path, S_IRWXU);
-    if (rc != 0 && errno == ENOENT && slash && slash > parent) {
-        *slash = '\0';
-        rc = make_folder(parent);
-        if (rc == 0) rc = mkdir(path, S_IRWXU);
-    }
-    int e = errno;
-    free(parent);
-    errno = e;
-    return rc != 0 && e != EEXIST ? -1 : 0;
-}
-
 int packed_store_folder(const packed_store *s, bool make, shoal_err *err)
 {
     struct stat st;
-    if (make && make_folder(s->folder) != 0) {
+    if (make && file_make_folders(s->folder, S_IRWXU, err) != 0) return -1;
+    if (make && mkdir(s->folder, S_IRWXU) != 0 && errno != EEXIST) {
         err_set(err, SHOAL_EIO, "%s: %s", s->folder, strerror(errno));
         return -1;
     }
@@ -213,24 +196,11 @@ bool packed_store_recall(const packed_store *s, const packed_identity *id, sha25
 
 /* ---- keeping -------------------------------------------------------------------------------------- */
 
-/* Whoever writes has the folder's lock. */
-static int lock(int fd, const atomic_bool *stop, shoal_err *err)
+/* A tenth of what the file system has left is for others. */
+static uint64_t room_on_disk(const packed_store *s)
 {
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return err_set(err, SHOAL_EIO, "it cannot be locked: %s", strerror(errno));
-        if (stop && atomic_load(stop)) return err_set(err, SHOAL_ECANCELLED, "stopped");
-        nanosleep(&(struct timespec){.tv_nsec = LOCK_WAIT_NS}, NULL);
-    }
-    return 0;
-}
-
-/* What a file system has left for us, less a tenth that others may want. */
-static uint64_t room_on_disk(int fd)
-{
-    struct statvfs v;
-    if (fstatvfs(fd, &v) != 0) return UINT64_MAX;
-    return (uint64_t)v.f_bavail * v.f_frsize / 10 * 9;
+    uint64_t left;
+    return file_free_bytes(&left, s->folder, NULL) == 0 ? left / 10 * 9 : UINT64_MAX;
 }
 
 static int packed_store_make_room(const packed_store *s, int fd, uint64_t need, shoal_err *err)
@@ -244,7 +214,7 @@ static int packed_store_make_room(const packed_store *s, int fd, uint64_t need, 
     for (size_t i = 0; i < l.n && l.bytes + need > most; i++)
         if (unlinkat(fd, l.at[i].name, 0) == 0) l.bytes -= l.at[i].bytes;
     free(l.at);
-    uint64_t room = room_on_disk(fd);
+    uint64_t room = room_on_disk(s);
     if (need > room)
         return err_set(err, SHOAL_ELIMIT,
                        "an image of %llu MB does not fit on the disk, which has %llu MB left",
@@ -262,7 +232,7 @@ static bool written_meanwhile(const char *path, uint64_t seen)
 static int keep_packed_store(const packed_store *s, int fd, const packed_head *h, const weights *w,
                              uint64_t seen, const atomic_bool *stop, shoal_err *err)
 {
-    int rc = lock(fd, stop, err);
+    int rc = file_lock(fd, -1, stop, err); /* one writes at a time */
     if (rc) return rc;
     char *path = packed_store_path(s, h);
     if (!path) return err_nomem(err);
