@@ -67,40 +67,16 @@ static entry **entry_slot(const cache *c, const sha256_digest *key)
     return at;
 }
 
-static void lru_unlink(cache *c, entry *e)
+static entry *oldest(const cache *c)
 {
-    if (e->newer)
-        e->newer->older = e->older;
-    else
-        c->newest = e->older;
-    if (e->older)
-        e->older->newer = e->newer;
-    else
-        c->oldest = e->newer;
-    e->newer = e->older = NULL;
-}
-
-static void lru_push(cache *c, entry *e)
-{
-    e->older = c->newest;
-    if (c->newest)
-        c->newest->newer = e;
-    else
-        c->oldest = e;
-    c->newest = e;
-}
-
-void cache_touch(cache *c, entry *e)
-{
-    lru_unlink(c, e);
-    lru_push(c, e);
+    return list_first(&c->uses, entry, use);
 }
 
 void cache_remove(cache *c, entry *e)
 {
     if (c->dropped) c->dropped(c->dropped_user, &e->key);
     *entry_slot(c, &e->key) = e->next;
-    lru_unlink(c, e);
+    list_take(&e->use);
     c->stats.n_bytes -= entry_bytes(e->value);
     c->stats.n_entries--;
     tags_drop(c->tags, &e->tags);
@@ -115,7 +91,7 @@ static void grow_buckets(cache *c)
     size_t n = c->n_buckets * 2;
     entry **fresh = calloc(n, sizeof *fresh);
     if (!fresh) return;
-    for (entry *e = c->newest; e; e = e->older) {
+    list_each (e, &c->uses, entry, use) {
         entry **at = &fresh[cache_key_hash(&e->key) & (n - 1)];
         e->next = *at;
         *at = e;
@@ -129,8 +105,8 @@ static void grow_buckets(cache *c)
 static bool shrink(cache *c, const entry *e)
 {
     while (used(c) > c->options.max_bytes) {
-        bool itself = c->oldest == e;
-        cache_remove(c, c->oldest);
+        bool itself = oldest(c) == e;
+        cache_remove(c, oldest(c));
         c->stats.n_evicted++;
         if (itself) return false;
     }
@@ -140,8 +116,8 @@ static bool shrink(cache *c, const entry *e)
 void cache_limit(cache *c, const cache_options *o)
 {
     c->options = *o;
-    while (c->oldest && used(c) > o->max_bytes) {
-        cache_remove(c, c->oldest);
+    while (oldest(c) && used(c) > o->max_bytes) {
+        cache_remove(c, oldest(c));
         c->stats.n_evicted++;
     }
 }
@@ -163,7 +139,7 @@ bool cache_store(cache *c, const sha256_digest *key, const cache_value *v, tag_s
     entry **at = &c->buckets[cache_key_hash(key) & (c->n_buckets - 1)];
     e->next = *at;
     *at = e;
-    lru_push(c, e);
+    list_put(&c->uses, &e->use);
     c->stats.n_bytes += entry_bytes(v);
     c->stats.n_entries++;
     return shrink(c, e);
@@ -206,7 +182,7 @@ const cache_value *cache_peek(cache *c, const sha256_digest *key, uint64_t now_n
     bool stale;
     entry *e = cache_find(c, &(cache_ask){.key = key}, now_ns, &stale);
     if (!e || e->value->status != 200) return NULL;
-    cache_touch(c, e);
+    list_move(&c->uses, &e->use);
     return cache_value_ref(e->value);
 }
 
@@ -222,7 +198,7 @@ static bool has_all(const tag_set *s, const char *const *names, size_t n)
 static size_t purge_all(cache *c)
 {
     size_t n = c->stats.n_entries;
-    while (c->oldest) cache_remove(c, c->oldest);
+    while (oldest(c)) cache_remove(c, oldest(c));
     for (size_t i = 0; i < N_FLIGHT_BUCKETS; i++)
         while (c->flights[i]) cache_ground(c->flights[i]);
     return n;
@@ -260,6 +236,7 @@ int cache_new(cache **ret, const cache_options *o, shoal_err *err)
         return err_nomem(err);
     }
     *c = (cache){.options = *o, .buckets = buckets, .n_buckets = MIN_BUCKETS, .tags = t};
+    list_init(&c->uses);
     *ret = c;
     return 0;
 }
@@ -269,7 +246,7 @@ void cache_free(cache *c)
     if (!c) return;
     assert(c->stats.n_in_flight == 0);
     c->dropped = NULL;
-    while (c->oldest) cache_remove(c, c->oldest);
+    while (oldest(c)) cache_remove(c, oldest(c));
     tags_free(c->tags);
     free(c->buckets);
     free(c);

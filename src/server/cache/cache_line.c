@@ -7,7 +7,7 @@
 
 struct cache_ticket {
     flight *flight;
-    cache_ticket *prev, *next; /* waiters, first come first */
+    list_node link; /* in the flight's line; unused by its leader */
     cache_turn_fn on_turn;
     void *user;
 };
@@ -37,29 +37,6 @@ static void flight_land(flight *f)
     f->cache->stats.n_in_flight--;
 }
 
-static void line_push(flight *f, cache_ticket *t)
-{
-    t->prev = f->last;
-    if (f->last)
-        f->last->next = t;
-    else
-        f->first = t;
-    f->last = t;
-}
-
-static void line_unlink(flight *f, cache_ticket *t)
-{
-    if (t->prev)
-        t->prev->next = t->next;
-    else
-        f->first = t->next;
-    if (t->next)
-        t->next->prev = t->prev;
-    else
-        f->last = t->prev;
-    t->prev = t->next = NULL;
-}
-
 static void flight_tag(flight *f, const cache_ask *ask)
 {
     for (size_t i = 0; i < ask->n_tags; i++)
@@ -76,6 +53,7 @@ static bool take_off(cache *c, const cache_ask *ask, cache_ticket *t)
     }
     *f = (flight){.cache = c, .key = *ask->key, .leader = t};
     f->tags.user = f;
+    list_init(&f->line);
     *flight_slot(c, ask->key) = f;
     t->flight = f;
     c->stats.n_in_flight++;
@@ -99,7 +77,7 @@ static cache_outcome cache_line_take(cache *c, entry *e, const cache_ask *ask, b
         c->stats.n_hits++;
     else
         c->stats.n_negative++;
-    cache_touch(c, e);
+    list_move(&c->uses, &e->use);
     cache_tag(c, e, ask);
     return stale ? CACHE_STALE : CACHE_HIT;
 }
@@ -115,7 +93,7 @@ static cache_outcome queue(cache *c, const cache_ask *ask, cache_turn_fn on_turn
         if (t && take_off(c, ask, t)) ret->ticket = t;
         return CACHE_LEAD;
     }
-    line_push(f, t);
+    list_put(&f->line, &t->link);
     flight_tag(f, ask);
     c->stats.n_shared++;
     ret->ticket = t;
@@ -143,9 +121,8 @@ static void flight_end(flight *f, cache_outcome o, const cache_value *v)
     flight_land(f);
     free(f->leader);
     f->leader = NULL;
-    while (f->first) {
-        cache_ticket *t = f->first;
-        line_unlink(f, t);
+    for (cache_ticket *t; (t = list_first(&f->line, cache_ticket, link));) {
+        list_take(&t->link);
         cache_turn_fn fn = t->on_turn;
         void *user = t->user;
         free(t);
@@ -191,10 +168,9 @@ void cache_fail(cache_ticket *t, int status, const void *data, size_t len, bool 
     cache_value_unref(v);
 }
 
-static void promote(flight *f)
+static void promote(flight *f, cache_ticket *t)
 {
-    cache_ticket *t = f->first;
-    line_unlink(f, t);
+    list_take(&t->link);
     f->leader = t;
     f->cache->stats.n_promoted++;
     t->on_turn(t->user, CACHE_LEAD, NULL);
@@ -205,12 +181,13 @@ void cache_leave(cache_ticket *t)
     if (!t) return;
     flight *f = t->flight;
     bool led = f->leader == t;
-    if (!led) line_unlink(f, t);
+    if (!led) list_take(&t->link);
     free(t);
     if (!led) return;
     f->leader = NULL;
-    if (f->first) {
-        promote(f);
+    cache_ticket *next = list_first(&f->line, cache_ticket, link);
+    if (next) {
+        promote(f, next);
     } else {
         flight_land(f);
         free(f);

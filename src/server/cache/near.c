@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+
 #define N_SHELVES 256
 #define MIN_ITEMS 64
 #define RUN_ROWS  256
@@ -15,8 +17,8 @@ typedef struct item item;
 
 struct item {
     sha256_digest key;
-    item *next;          /* of its bucket */
-    item *newer, *older; /* by use */
+    item *next;    /* of its bucket */
+    list_node use; /* in the list by use */
     partition *partition;
     size_t row, bytes;
     uint64_t serial; /* when it came */
@@ -39,7 +41,7 @@ struct near {
     partition *partitions[N_SHELVES];
     item **buckets; /* n_buckets, a power of two */
     size_t n_buckets;
-    item *newest, *oldest;
+    list_node uses; /* items, the one unused for longest first */
 };
 
 static size_t hash(const sha256_digest *d)
@@ -68,37 +70,10 @@ static partition **near_partition_slot(near *n, const sha256_digest *digest)
     return at;
 }
 
-/* ---- by use -------------------------------------------------------------------------------------- */
-
-static void use_unlink(near *n, item *i)
-{
-    if (i->newer)
-        i->newer->older = i->older;
-    else
-        n->newest = i->older;
-    if (i->older)
-        i->older->newer = i->newer;
-    else
-        n->oldest = i->newer;
-    i->newer = i->older = NULL;
-}
-
-static void use_push(near *n, item *i)
-{
-    i->older = n->newest;
-    if (n->newest)
-        n->newest->newer = i;
-    else
-        n->oldest = i;
-    n->newest = i;
-}
-
 void near_touch(near *n, const sha256_digest *key)
 {
     item *i = *item_slot(n, key);
-    if (!i) return;
-    use_unlink(n, i);
-    use_push(n, i);
+    if (i) list_move(&n->uses, &i->use);
 }
 
 /* ---- partitions ---------------------------------------------------------------------------------- */
@@ -174,7 +149,7 @@ static void item_remove(near *n, item *i)
     else if (s->n < s->cap / 2)
         near_partition_resize(n, s, roomy(s->n));
     *item_slot(n, &i->key) = i->next;
-    use_unlink(n, i);
+    list_take(&i->use);
     n->bytes -= i->bytes;
     n->n--;
     free(i);
@@ -192,7 +167,7 @@ static void grow_buckets(near *n)
     size_t size = n->n_buckets * 2;
     item **fresh = n->n < n->n_buckets ? NULL : calloc(size, sizeof(item *));
     if (!fresh) return;
-    for (item *i = n->newest; i; i = i->older) {
+    list_each (i, &n->uses, item, use) {
         item **at = &fresh[hash(&i->key) & (size - 1)];
         i->next = *at;
         *at = i;
@@ -218,7 +193,7 @@ static bool near_put(near *n, partition *s, const sha256_digest *key, const int8
     item **at = &n->buckets[hash(key) & (n->n_buckets - 1)];
     i->next = *at;
     *at = i;
-    use_push(n, i);
+    list_put(&n->uses, &i->use);
     n->bytes += bytes;
     n->n++;
     return true;
@@ -232,7 +207,8 @@ bool near_add(near *n, const sha256_digest *digest, const sha256_digest *key, co
     partition *s = near_partition_obtain(n, digest, dims);
     bool ok = s && near_put(n, s, key, codes, scale, text);
     if (s && s->n == 0) near_partition_remove(n, s);
-    while (n->n > 0 && (n->n > n->max_items || n->bytes > n->max_bytes)) item_remove(n, n->oldest);
+    while (n->n > 0 && (n->n > n->max_items || n->bytes > n->max_bytes))
+        item_remove(n, list_first(&n->uses, item, use));
     return ok && *item_slot(n, key);
 }
 
@@ -296,6 +272,7 @@ int near_new(near **ret, isa set, size_t max_items, size_t max_bytes, shoal_err 
     *n = (near){.kernels = vec_kernels_for(set), .max_items = max_items, .max_bytes = max_bytes};
     n->buckets = buckets;
     n->n_buckets = MIN_ITEMS;
+    list_init(&n->uses);
     n->bytes = sizeof *n + MIN_ITEMS * sizeof(item *);
     *ret = n;
     return 0;
@@ -304,7 +281,7 @@ int near_new(near **ret, isa set, size_t max_items, size_t max_bytes, shoal_err 
 void near_free(near *n)
 {
     if (!n) return;
-    while (n->oldest) item_remove(n, n->oldest);
+    list_each (i, &n->uses, item, use) item_remove(n, i);
     free(n->buckets);
     free(n);
 }

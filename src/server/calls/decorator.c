@@ -6,12 +6,12 @@
 void decorator_calls_init(decorator_calls *b, const calls_ops *ops, const env *env_, calls *inner)
 {
     *b = (decorator_calls){.base = {ops}, .env = env_, .inner = inner};
-    call_queue_init(&b->running);
+    list_init(&b->running);
 }
 
-void decorator_cancel_all(call_queue *q)
+void decorator_cancel_all(list_node *q)
 {
-    for (decorator_call *c; (c = call_queue_first(q, decorator_call, link));) calls_cancel(&c->base);
+    for (decorator_call *c; (c = list_first(q, decorator_call, link));) calls_cancel(&c->base);
 }
 
 void decorator_calls_done(decorator_calls *b)
@@ -74,13 +74,13 @@ void decorator_call_init(decorator_call *c, calls *base, call_order *o, const ca
                           .terms = *t,
                           .ev = *ev,
                           .start_ns = decorator_now_ns(b)};
-    call_queue_init(&c->link);
-    call_queue_put(&b->running, &c->link);
+    list_init(&c->link);
+    list_put(&b->running, &c->link);
 }
 
 void decorator_call_done(decorator_call *c)
 {
-    call_queue_take(&c->link);
+    list_take(&c->link);
     call_order_unref(c->o);
 }
 

@@ -15,18 +15,18 @@
 
 #include "time/env.h"
 #include "calls/calls.h"
-#include "calls/call_queue.h"
+#include "base/list.h"
 
 typedef struct decorator_calls { /* the first member of what is made of it */
     calls base;
     const env *env;
     calls *inner;
-    call_queue running;
+    list_node running;
 } decorator_calls;
 
 typedef struct decorator_call { /* the first member, too */
     model_call base;
-    call_queue link; /* in running, or in a queue of the decorator's */
+    list_node link; /* in running, or in a queue of the decorator's */
     decorator_calls *b;
     call_order *o;
     call_terms terms;
@@ -40,7 +40,7 @@ void decorator_calls_init(decorator_calls *b, const calls_ops *ops, const env *e
 void decorator_calls_done(
     decorator_calls *b);          /* cancels what runs, then frees inner; queues of one's own come first */
 void decorator_free(calls *base); /* that, and its memory: for those that hold nothing else */
-void decorator_cancel_all(call_queue *q); /* until it is empty */
+void decorator_cancel_all(list_node *q); /* until it is empty */
 uint64_t decorator_now_ns(const decorator_calls *b);
 double decorator_ms_since(const decorator_calls *b, uint64_t ns);
 /* The same by the clock for the silence of peers (time/env.h). */

@@ -19,9 +19,9 @@
 typedef struct failover_calls {
     decorator_calls base;
     failover_options o;
-    call_queue resting, suspects, refused; /* every call is in one of them or in running */
-    struct failover_call *trial;           /* of the suspects the one that runs; it is in running */
-    env_timer *timer;                      /* for those that rest, and the next suspect */
+    list_node resting, suspects, refused; /* every call is in one of them or in running */
+    struct failover_call *trial;          /* of the suspects the one that runs; it is in running */
+    env_timer *timer;                     /* for those that rest, and the next suspect */
     bool ticking;
     env_timer *refuse;
     poison poison;
@@ -50,12 +50,6 @@ static bool streams(const failover_call *c)
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
-static void failover_calls_put(failover_call *c, call_queue *q)
-{
-    call_queue_take(&c->base.link);
-    call_queue_put(q, &c->base.link);
-}
-
 static void wake(failover_calls *b, uint64_t ms)
 {
     if (b->ticking && ms > 0) return;
@@ -68,7 +62,7 @@ static void end_trial(failover_call *c)
 {
     if (c->b->trial != c) return;
     c->b->trial = NULL;
-    if (call_queue_first(&c->b->suspects, failover_call, base.link)) wake(c->b, 0);
+    if (list_first(&c->b->suspects, failover_call, base.link)) wake(c->b, 0);
 }
 
 static void failover_calls_call_free(failover_call *c)
@@ -118,7 +112,7 @@ static bool try_start(failover_call *c)
 
 static void failover_calls_go_on(failover_call *c)
 {
-    failover_calls_put(c, &c->b->base.running);
+    list_move(&c->b->base.running, &c->base.link);
     if (!try_start(c)) failover_calls_fail(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
 }
 
@@ -139,7 +133,7 @@ static void note_moved(failover_call *c, const char *to)
 
 static void rest(failover_call *c)
 {
-    failover_calls_put(c, &c->b->resting);
+    list_move(&c->b->resting, &c->base.link);
     wake(c->b, REST_MS);
 }
 
@@ -152,11 +146,11 @@ static void try_alone(failover_call *c)
 /* One at a time, and who was tried just now behind those who were not. */
 static void try_as_suspect(failover_call *c)
 {
-    if (!c->b->trial && !call_queue_first(&c->b->suspects, failover_call, base.link)) {
+    if (!c->b->trial && !list_first(&c->b->suspects, failover_call, base.link)) {
         try_alone(c);
         return;
     }
-    failover_calls_put(c, &c->b->suspects);
+    list_move(&c->b->suspects, &c->base.link);
     wake(c->b, REST_MS);
 }
 
@@ -172,15 +166,14 @@ static void look_after_suspects(failover_calls *b)
 {
     const failover_call *first = NULL; /* of those that go on waiting, in the same order */
     failover_call *c;
-    for (int n = RESTS_MAX; n > 0 && (c = call_queue_first(&b->suspects, failover_call, base.link)) != first;
-         n--) {
+    for (int n = RESTS_MAX; n > 0 && (c = list_first(&b->suspects, failover_call, base.link)) != first; n--) {
         if (too_late(c)) continue;
         if (!b->trial) {
             try_alone(c);
             continue;
         }
         if (!first) first = c;
-        failover_calls_put(c, &b->suspects);
+        list_move(&b->suspects, &c->base.link);
     }
 }
 
@@ -189,11 +182,11 @@ static void on_tick(void *arg)
     failover_calls *b = arg;
     failover_call *c;
     b->ticking = false;
-    for (int n = RESTS_MAX; n > 0 && (c = call_queue_first(&b->resting, failover_call, base.link)); n--)
+    for (int n = RESTS_MAX; n > 0 && (c = list_first(&b->resting, failover_call, base.link)); n--)
         if (!too_late(c)) failover_calls_go_on(c);
     look_after_suspects(b);
-    if (call_queue_first(&b->resting, failover_call, base.link) ||
-        call_queue_first(&b->suspects, failover_call, base.link))
+    if (list_first(&b->resting, failover_call, base.link) ||
+        list_first(&b->suspects, failover_call, base.link))
         wake(b, REST_MS);
 }
 
@@ -415,11 +408,11 @@ static void failover_calls_on_end(const call_events *ev, const call_result *r)
 static void on_refused(void *arg)
 {
     failover_calls *b = arg;
-    call_queue now; /* those that are refused now, not those that their callbacks start */
-    call_queue_init(&now);
-    for (failover_call *c; (c = call_queue_first(&b->refused, failover_call, base.link));)
-        failover_calls_put(c, &now);
-    for (failover_call *c; (c = call_queue_first(&now, failover_call, base.link));) failover_calls_refuse(c);
+    list_node now; /* those that are refused now, not those that their callbacks start */
+    list_init(&now);
+    for (failover_call *c; (c = list_first(&b->refused, failover_call, base.link));)
+        list_move(&now, &c->base.link);
+    for (failover_call *c; (c = list_first(&now, failover_call, base.link));) failover_calls_refuse(c);
 }
 
 static bool is_on_poison_list(const failover_call *c)
@@ -430,7 +423,7 @@ static bool is_on_poison_list(const failover_call *c)
 /* From the loop, as every end comes. */
 static void refuse_soon(failover_call *c)
 {
-    failover_calls_put(c, &c->b->refused);
+    list_move(&c->b->refused, &c->base.link);
     c->b->base.env->timer_start(c->b->refuse, 0);
 }
 
@@ -473,7 +466,7 @@ void failover_calls_note_death(calls *failover, uint64_t life)
 static void failover_calls_free(calls *base)
 {
     failover_calls *b = (failover_calls *)base;
-    call_queue *all[] = {&b->base.running, &b->resting, &b->suspects, &b->refused};
+    list_node *all[] = {&b->base.running, &b->resting, &b->suspects, &b->refused};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) decorator_cancel_all(all[i]);
     b->base.env->timer_free(b->timer);
     b->base.env->timer_free(b->refuse);
@@ -497,9 +490,9 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
     decorator_calls_init(&b->base, &OPS, env_, inner);
     b->o = *opts;
     b->poison.begun_ns = decorator_now_ns(&b->base);
-    call_queue_init(&b->resting);
-    call_queue_init(&b->suspects);
-    call_queue_init(&b->refused);
+    list_init(&b->resting);
+    list_init(&b->suspects);
+    list_init(&b->refused);
     b->timer = env_->timer_new(env_->user, on_tick, b);
     b->refuse = env_->timer_new(env_->user, on_refused, b);
     if (!b->timer || !b->refuse) {

@@ -16,7 +16,7 @@ struct call_feed {
     call_feed_options o;
     feed_message *first, *last;
     uint64_t first_at, n_put; /* bytes put before the first that is kept, resp. in all */
-    call_queue readers, watches;
+    list_node readers, watches;
     bool ended, was_full;
     sha256_digest digest;
 };
@@ -28,8 +28,8 @@ call_feed *call_feed_new(const call_feed_options *o)
     f->refs = 1;
     f->o = *o;
     if (!f->o.keep_bytes) f->o.keep_bytes = FEED_KEEP_BYTES;
-    call_queue_init(&f->readers);
-    call_queue_init(&f->watches);
+    list_init(&f->readers);
+    list_init(&f->watches);
     return f;
 }
 
@@ -61,19 +61,14 @@ void call_feed_leave(call_feed *f)
     call_feed_unref(f);
 }
 
-static feed_reader *reader_of(call_queue *link)
-{
-    return (feed_reader *)(void *)((char *)link - offsetof(feed_reader, link));
-}
-
 /* The fastest and the slowest reader's place; both 0 without readers. */
 static void find_places(const call_feed *f, uint64_t *ret_fastest, uint64_t *ret_slowest)
 {
-    *ret_fastest = *ret_slowest = 0;
-    for (call_queue *l = f->readers.next; l != &f->readers; l = l->next) {
-        uint64_t at = reader_of(l)->at;
-        if (at > *ret_fastest) *ret_fastest = at;
-        if (l == f->readers.next || at < *ret_slowest) *ret_slowest = at;
+    const feed_reader *first = list_first(&f->readers, feed_reader, link);
+    *ret_fastest = *ret_slowest = first ? first->at : 0;
+    list_each (r, &f->readers, feed_reader, link) {
+        if (r->at > *ret_fastest) *ret_fastest = r->at;
+        if (r->at < *ret_slowest) *ret_slowest = r->at;
     }
 }
 
@@ -88,10 +83,7 @@ static void forget_read(call_feed *f, uint64_t slowest)
 /* A reader that is woken may leave; the others stay where they are. */
 static void wake_all(call_feed *f)
 {
-    for (call_queue *l = f->readers.next, *next; l != &f->readers; l = next) {
-        next = l->next;
-        reader_of(l)->wake(reader_of(l)->user);
-    }
+    list_each (r, &f->readers, feed_reader, link) r->wake(r->user);
 }
 
 int call_feed_put(call_feed *f, const ProtobufCMessage *more)
@@ -107,8 +99,8 @@ int call_feed_put(call_feed *f, const ProtobufCMessage *more)
         f->first = m;
     f->last = m;
     f->n_put += n;
-    for (call_queue *l = f->readers.next; l != &f->readers; l = l->next)
-        if (!reader_of(l)->next) reader_of(l)->next = m;
+    list_each (r, &f->readers, feed_reader, link)
+        if (!r->next) r->next = m;
     wake_all(f);
     f->was_full = f->was_full || call_feed_is_full(f);
     return 0;
@@ -118,11 +110,7 @@ void call_feed_end(call_feed *f, const sha256_digest *digest)
 {
     f->ended = true;
     f->digest = *digest;
-    for (call_queue *l = f->watches.next, *next; l != &f->watches; l = next) {
-        feed_watch *w = (feed_watch *)(void *)((char *)l - offsetof(feed_watch, link));
-        next = l->next;
-        w->ended(w->user);
-    }
+    list_each (w, &f->watches, feed_watch, link) w->ended(w->user);
     wake_all(f);
 }
 
@@ -154,8 +142,8 @@ bool feed_join(feed_reader *r, call_feed *f, void (*wake)(void *user), void *use
 {
     if (!call_feed_is_kept(f)) return false;
     *r = (feed_reader){.feed = call_feed_ref(f), .next = f->first, .wake = wake, .user = user};
-    call_queue_init(&r->link);
-    call_queue_put(&f->readers, &r->link);
+    list_init(&r->link);
+    list_put(&f->readers, &r->link);
     return true;
 }
 
@@ -163,7 +151,7 @@ void feed_leave(feed_reader *r)
 {
     call_feed *f = r->feed;
     if (!f) return;
-    call_queue_take(&r->link);
+    list_take(&r->link);
     *r = (feed_reader){0};
     f->was_full = f->was_full || call_feed_is_full(f); /* what it had read is to be read again */
     call_feed_unref(f);
@@ -199,15 +187,15 @@ bool feed_is_read(const feed_reader *r)
 void feed_watch_end(feed_watch *w, call_feed *f, void (*ended)(void *user), void *user)
 {
     *w = (feed_watch){.feed = call_feed_ref(f), .ended = ended, .user = user};
-    call_queue_init(&w->link);
-    call_queue_put(&f->watches, &w->link);
+    list_init(&w->link);
+    list_put(&f->watches, &w->link);
 }
 
 void feed_unwatch(feed_watch *w)
 {
     call_feed *f = w->feed;
     if (!f) return;
-    call_queue_take(&w->link);
+    list_take(&w->link);
     *w = (feed_watch){0};
     call_feed_unref(f);
 }

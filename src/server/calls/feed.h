@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "base/sha256.h"
-#include "calls/call_queue.h"
+#include "base/list.h"
 #include "shoal/v1/worker.pb-c.h"
 
 #define FEED_KEEP_BYTES  ((size_t)8 << 20)
@@ -59,7 +59,7 @@ const sha256_digest *call_feed_digest(const call_feed *f); /* NULL before the en
 /* ---- reading ------------------------------------------------------------------------------------- */
 
 typedef struct feed_reader { /* zeroed: reads nothing */
-    call_queue link;
+    list_node link;
     call_feed *feed;
     const feed_message *next; /* NULL: all that there is has been read */
     uint64_t at;              /* bytes read */
@@ -78,7 +78,7 @@ bool feed_is_read(const feed_reader *r); /* to the end */
 /* ---- watching for the end ------------------------------------------------------------------------ */
 
 typedef struct feed_watch { /* zeroed: watches nothing */
-    call_queue link;
+    list_node link;
     call_feed *feed;
     void (*ended)(void *user); /* it may leave, and let readers leave, but free no feed */
     void *user;

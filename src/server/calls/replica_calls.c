@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "logging/log.h"
-#include "calls/call_queue.h"
+#include "base/list.h"
 #include "cluster/energy.h"
 #include "cluster/route.h"
 
@@ -24,14 +24,14 @@ typedef struct replica_calls {
     const env *env;
     registry *g;
     const call_observer *observer;
-    call_queue running, failing; /* every call is in one of them */
-    env_timer *timer;            /* runs while calls are failing */
+    list_node running, failing; /* every call is in one of them */
+    env_timer *timer;           /* runs while calls are failing */
     scratch scratch;
 } replica_calls;
 
 typedef struct replica_call {
     model_call base;
-    call_queue link;
+    list_node link;
     replica_calls *b;
     call_order *o;
     call_events ev;
@@ -56,7 +56,7 @@ typedef struct replica_call {
 
 static void replica_calls_call_free(replica_call *c)
 {
-    call_queue_take(&c->link);
+    list_take(&c->link);
     if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
     replica_unref(c->r);
     call_order_unref(c->o);
@@ -170,25 +170,21 @@ static call_place where(const model_call *call)
 static void fail_later(replica_call *c, int status, call_fault fault, const char *message)
 {
     replica_calls *b = c->b;
-    bool first = call_queue_first(&b->failing, replica_call, link) == NULL;
+    bool first = list_first(&b->failing, replica_call, link) == NULL;
     c->status = status;
     c->fault = fault;
     snprintf(c->message, sizeof c->message, "%s", message);
-    call_queue_take(&c->link);
-    call_queue_put(&b->failing, &c->link);
+    list_move(&b->failing, &c->link);
     if (first) b->env->timer_start(b->timer, 0);
 }
 
 static void end_failing(void *arg)
 {
     replica_calls *b = arg;
-    call_queue now; /* those that fail now, not those that their callbacks start */
-    call_queue_init(&now);
-    for (replica_call *c; (c = call_queue_first(&b->failing, replica_call, link));) {
-        call_queue_take(&c->link);
-        call_queue_put(&now, &c->link);
-    }
-    for (replica_call *c; (c = call_queue_first(&now, replica_call, link));)
+    list_node now; /* those that fail now, not those that their callbacks start */
+    list_init(&now);
+    for (replica_call *c; (c = list_first(&b->failing, replica_call, link));) list_move(&now, &c->link);
+    for (replica_call *c; (c = list_first(&now, replica_call, link));)
         replica_calls_finish(c, c->status, c->fault, c->message);
 }
 
@@ -479,8 +475,8 @@ static model_call *replica_calls_start(calls *base, call_order *o, const call_te
                         .start_ns = b->env->now_ns(b->env->user),
                         .n_failed = t->n_avoid,
                         .n_tokens = (unsigned)(o->n_msg / 4)};
-    call_queue_init(&c->link);
-    call_queue_put(&b->running, &c->link);
+    list_init(&c->link);
+    list_put(&b->running, &c->link);
     if (o->feed && !call_feed_is_kept(o->feed)) {
         fail_later(c, SHOAL_EUNAVAILABLE, CALL_FAULT_NONE,
                    "the worker stopped when more of the upload had come than is kept for another; send the "
@@ -552,16 +548,12 @@ static bool leaves_dropped(replica_call *c)
 /* The calls of one replica that the rule is true of, as one list; ends come later, from the loop. */
 static void leave_where(replica_calls *b, const replica *r, bool (*rule)(replica_call *c), const char *why)
 {
-    call_queue here;
-    call_queue_init(&here);
-    for (call_queue *at = b->running.next, *next; at != &b->running; at = next) {
-        replica_call *c = (replica_call *)((char *)at - offsetof(replica_call, link));
-        next = at->next;
-        if (c->r != r || !c->call || !rule(c)) continue;
-        call_queue_take(&c->link);
-        call_queue_put(&here, &c->link);
+    list_node here;
+    list_init(&here);
+    list_each (c, &b->running, replica_call, link) {
+        if (c->r == r && c->call && rule(c)) list_move(&here, &c->link);
     }
-    for (replica_call *c; (c = call_queue_first(&here, replica_call, link));) replica_calls_leave(c, why);
+    for (replica_call *c; (c = list_first(&here, replica_call, link));) replica_calls_leave(c, why);
 }
 
 static void on_replica(void *user, const registry_event *e)
@@ -580,10 +572,8 @@ static void on_replica(void *user, const registry_event *e)
 static void replica_calls_free(calls *base)
 {
     replica_calls *b = (replica_calls *)base;
-    for (replica_call *c; (c = call_queue_first(&b->running, replica_call, link));)
-        replica_calls_cancel(&c->base);
-    for (replica_call *c; (c = call_queue_first(&b->failing, replica_call, link));)
-        replica_calls_call_free(c);
+    for (replica_call *c; (c = list_first(&b->running, replica_call, link));) replica_calls_cancel(&c->base);
+    for (replica_call *c; (c = list_first(&b->failing, replica_call, link));) replica_calls_call_free(c);
     registry_unlisten(b->g, on_replica, b);
     b->env->timer_free(b->timer);
     free(b);
@@ -602,8 +592,8 @@ int replica_calls_new(calls **ret, registry *g, const call_observer *observer, s
     replica_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     *b = (replica_calls){.base = {&OPS}, .env = registry_env(g), .g = g, .observer = observer};
-    call_queue_init(&b->running);
-    call_queue_init(&b->failing);
+    list_init(&b->running);
+    list_init(&b->failing);
     b->timer = b->env->timer_new(b->env->user, end_failing, b);
     int rc = b->timer ? registry_listen(g, on_replica, b, err) : err_nomem(err);
     if (rc != 0) {

@@ -11,7 +11,7 @@
 
 typedef struct retry_calls {
     decorator_calls base;
-    call_queue held; /* every call is in it or in running */
+    list_node held; /* every call is in it or in running */
     size_t n_held;
     uint64_t hold_ms; /* of a call without a deadline */
     env_timer *timer; /* runs while calls are held */
@@ -32,8 +32,7 @@ typedef struct retry_call {
 static void set_held(retry_call *c, bool held)
 {
     retry_calls *b = c->b;
-    call_queue_take(&c->base.link);
-    call_queue_put(held ? &b->held : &b->base.running, &c->base.link);
+    list_move(held ? &b->held : &b->base.running, &c->base.link);
     if (held && !c->held && b->n_held++ == 0) b->base.env->timer_start(b->timer, LOOK_MS);
     if (!held && c->held) b->n_held--;
     c->held = held;
@@ -160,7 +159,7 @@ static void on_tick(void *arg)
 {
     retry_calls *b = arg;
     size_t n = b->n_held < LOOKS_MAX ? b->n_held : LOOKS_MAX;
-    for (retry_call *c; n > 0 && (c = call_queue_first(&b->held, retry_call, base.link)); n--) look_after(c);
+    for (retry_call *c; n > 0 && (c = list_first(&b->held, retry_call, base.link)); n--) look_after(c);
     if (b->n_held > 0) b->base.env->timer_start(b->timer, LOOK_MS);
 }
 
@@ -208,7 +207,7 @@ int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms
     retry_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     decorator_calls_init(&b->base, &OPS, env_, inner);
-    call_queue_init(&b->held);
+    list_init(&b->held);
     b->hold_ms = hold_ms ? hold_ms : RETRY_HOLD_MS;
     b->timer = env_->timer_new(env_->user, on_tick, b);
     if (!b->timer) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "calls/call_queue.h"
+#include "base/list.h"
 #include "routes/language.h"
 
 typedef struct route_calls {
@@ -16,12 +16,12 @@ typedef struct route_calls {
     const route_book *book;
     route_calls_heard heard;
     void *user;
-    call_queue running;
+    list_node running;
 } route_calls;
 
 typedef struct route_call {
     model_call base;
-    call_queue link;
+    list_node link;
     route_calls *b;
     const config_route *route;
     call_order *o;
@@ -41,7 +41,7 @@ typedef struct route_call {
 
 static void route_calls_call_free(route_call *c)
 {
-    call_queue_take(&c->link);
+    list_take(&c->link);
     c->b->env->timer_free(c->failing);
     json_decref(c->messages);
     if (c->request) protobuf_c_message_free_unpacked(c->request, NULL);
@@ -242,8 +242,8 @@ static model_call *route_calls_start(calls *base, call_order *o, const call_term
     if (!c) return NULL;
     *c = (route_call){
         .base = {base->ops}, .b = b, .route = route, .o = call_order_ref(o), .terms = *t, .ev = *ev};
-    call_queue_init(&c->link);
-    call_queue_put(&b->running, &c->link);
+    list_init(&c->link);
+    list_put(&b->running, &c->link);
     if (resolve_order(c) == 0) return &c->base;
     route_calls_call_free(c);
     return NULL;
@@ -269,7 +269,7 @@ static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *re
 static void route_calls_free(calls *base)
 {
     route_calls *b = (route_calls *)base;
-    for (route_call *c; (c = call_queue_first(&b->running, route_call, link));) route_calls_cancel(&c->base);
+    for (route_call *c; (c = list_first(&b->running, route_call, link));) route_calls_cancel(&c->base);
     calls_free(b->inner);
     free(b);
 }
@@ -288,7 +288,7 @@ int route_calls_new(calls **ret, const env *e, calls *inner, const route_book *b
     route_calls *r = calloc(1, sizeof *r);
     if (!r) return err_nomem(err);
     *r = (route_calls){.base = {&OPS}, .env = e, .inner = inner, .book = b, .heard = heard, .user = user};
-    call_queue_init(&r->running);
+    list_init(&r->running);
     *ret = &r->base;
     return 0;
 }

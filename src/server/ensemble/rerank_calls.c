@@ -175,9 +175,7 @@ static bool pack(const Shoal__V1__GenerateRequest *req, buf *ret)
 static shared *find_shared(const rerank_calls *b, const rerank_rule *rule, const call_order *o,
                            const buf *key, size_t choice)
 {
-    for (call_queue *at = b->runs.next; at != &b->runs; at = at->next) {
-        const rerank_run *r =
-            (const rerank_run *)(const void *)((const char *)at - offsetof(rerank_run, link));
+    list_each (r, &b->runs, rerank_run, link) {
         shared *s = r->user;
         bool same = r->rule == rule && strcmp(r->o->request_id, o->request_id) == 0 &&
                     r->o->deadline_ns == o->deadline_ns && r->key.len == key->len &&
@@ -291,7 +289,7 @@ int rerank_calls_new(calls **ret, const env *env_, calls *inner, const rerank_op
     rerank_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     decorator_calls_init(&b->base, &OPS, env_, inner);
-    call_queue_init(&b->runs);
+    list_init(&b->runs);
     b->o = *opts;
     *ret = &b->base.base;
     return 0;

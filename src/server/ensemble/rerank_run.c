@@ -36,7 +36,7 @@ void rerank_run_free(rerank_run *r)
         response_buffer_done(&r->c[i].kept);
         rerank_reader_done(&r->c[i].reader);
     }
-    call_queue_take(&r->link);
+    list_take(&r->link);
     r->b->base.env->timer_free(r->timer);
     shoal__v1__generate_request__free_unpacked(r->req, NULL);
     buf_done(&r->key);
@@ -548,8 +548,8 @@ rerank_run *rerank_run_new(rerank_calls *b, const rerank_rule *rule, call_order 
     }
     *r = (rerank_run){
         .b = b, .rule = rule, .o = call_order_ref(o), .terms = *t, .req = req, .n_choices = n_choices};
-    call_queue_init(&r->link);
-    call_queue_put(&b->runs, &r->link);
+    list_init(&r->link);
+    list_put(&b->runs, &r->link);
     *r->terms.identity = 0; /* whose file answers is what is decided here */
     if (has_several(rule)) r->terms.hold_until_ns = decorator_now_ns(&b->base) + RERANK_HOLD_MS * 1000000ull;
     r->timer = b->base.env->timer_new(b->base.env->user, rerank_run_on_timer, r);

@@ -16,7 +16,7 @@
 typedef struct rerank_calls {
     decorator_calls base;
     rerank_options o;
-    call_queue runs;
+    list_node runs;
 } rerank_calls;
 
 typedef struct rerank_run rerank_run;
@@ -32,7 +32,7 @@ typedef struct candidate {
 } candidate;
 
 struct rerank_run {
-    call_queue link; /* in the row of runs */
+    list_node link; /* in the row of runs */
     rerank_calls *b;
     const rerank_rule *rule;
     call_order *o;                   /* of the call that began it */

@@ -28,6 +28,7 @@
 #include "base/err.h"
 #include "base/number.h"
 #include "base/file.h"
+#include "base/list.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/utf8.h"
@@ -191,6 +192,42 @@ static void a_lock_is_waited_for_as_long_as_is_said(void **state)
     close(second);
     rmdir(path);
     assert_int_equal(file_lock_folder(&first, path, 0, &err), SHOAL_EIO);
+}
+
+typedef struct listed {
+    int number;
+    list_node link;
+} listed;
+
+static void orders(const list_node *list, const char *want)
+{
+    char got[16] = "";
+    list_each (at, list, listed, link) snprintf(got + strlen(got), 4, "%d", at->number);
+    assert_string_equal(got, want);
+}
+
+static void members_of_a_list_move_and_leave_without_a_search(void **state)
+{
+    listed members[3];
+    list_node list, other;
+    list_init(&list);
+    list_init(&other);
+    assert_null(list_first(&list, listed, link));
+    for (int i = 0; i < 3; i++) {
+        members[i].number = i;
+        list_put(&list, &members[i].link);
+    }
+    orders(&list, "012");
+    list_move(&list, &members[0].link);
+    orders(&list, "120");
+    list_move(&other, &members[2].link);
+    orders(&list, "10");
+    orders(&other, "2");
+    for (int i = 0; i < 2; i++) list_take(&members[1].link); /* twice is once */
+    orders(&list, "0");
+    assert_ptr_equal(list_first(&list, listed, link), &members[0]);
+    list_each (at, &list, listed, link) list_take(&at->link);
+    orders(&list, "");
 }
 
 static void full_disk_leaves_the_old_file(void **state)
@@ -411,6 +448,7 @@ int main(void)
         cmocka_unit_test(percent_encoding_keeps_unreserved_characters),
         cmocka_unit_test(folders_above_a_file_are_made),
         cmocka_unit_test(a_lock_is_waited_for_as_long_as_is_said),
+        cmocka_unit_test(members_of_a_list_move_and_leave_without_a_search),
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(numbers_are_written_as_printf_writes_them),
         cmocka_unit_test(printing_fits_whatever_room_there_is),
