@@ -2,6 +2,7 @@
 #include "calls/decorator.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void decorator_calls_init(decorator_calls *b, const calls_ops *ops, const env *env_, calls *inner)
 {
@@ -57,6 +58,22 @@ void decorator_estimate_for(const decorator_calls *b, const call_order *o, const
     call_order *other = model ? call_order_for(o, model) : NULL;
     calls_estimate(b->inner, other ? other : o, t, ret); /* without memory the name itself is looked at */
     call_order_unref(other);
+}
+
+model_call *decorator_start_for(decorator_calls *b, call_order *o, const char *model, const call_terms *t,
+                                const call_events *ev)
+{
+    call_order *other = call_order_for(o, model);
+    model_call *call = other ? calls_start(b->inner, other, t, ev) : NULL;
+    call_order_unref(other);
+    return call;
+}
+
+const void *decorator_rule(const void *rules, size_t n, size_t bytes, const char *name)
+{
+    for (const char *rule = rules; n-- > 0; rule += bytes)
+        if (strcmp(*(const char *const *)(const void *)rule, name) == 0) return rule;
+    return NULL;
 }
 
 const Shoal__V1__ModelInfo *decorator_info(calls *base, const char *model, bool *ret_known)

@@ -52,6 +52,14 @@ const Shoal__V1__ModelInfo *decorator_info(calls *base, const char *model, bool 
 void decorator_estimate_for(const decorator_calls *b, const call_order *o, const char *model,
                             const call_terms *t, call_estimate *ret);
 
+/* A call of the order as if it were for `model`, in place of one of the decorator's own. NULL: out of memory. */
+model_call *decorator_start_for(decorator_calls *b, call_order *o, const char *model, const call_terms *t,
+                                const call_events *ev);
+/* The one of n rules that has this name; NULL: none. A rule takes `bytes` and begins with its name. */
+const void *decorator_rule(const void *rules, size_t n, size_t bytes, const char *name);
+#define decorator_rule_of(b, name) \
+    decorator_rule((b)->o.rules, (b)->o.n_rules, sizeof *(b)->o.rules, (name)) /* of its options */
+
 /* Copies t and ev, and takes a reference of o. */
 void decorator_call_init(decorator_call *c, calls *base, call_order *o, const call_terms *t,
                          const call_events *ev);

@@ -123,16 +123,12 @@ static void fallback_calls_on_end(const call_events *ev, const call_result *r)
 
 static const fallback_rule *rule_of(fallback_call *c)
 {
-    const fallback_calls *b = c->b;
     const call_order *o = c->base.o;
-    if (*c->base.terms.identity || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return NULL;
-    if (o->n_stand_ins > 0) {
-        c->own = (fallback_rule){o->model, o->stand_ins, o->n_stand_ins};
-        return *o->adapter ? NULL : &c->own;
-    }
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].model, o->model) == 0) return *o->adapter ? NULL : &b->o.rules[i];
-    return NULL;
+    bool waits = CALL_TASKS[o->task].flags & CALL_WAITS;
+    if (*c->base.terms.identity || *o->adapter || !waits) return NULL;
+    if (o->n_stand_ins == 0) return decorator_rule_of(c->b, o->model);
+    c->own = (fallback_rule){o->model, o->stand_ins, o->n_stand_ins};
+    return &c->own;
 }
 
 static uint64_t patience_ms(fallback_call *c)

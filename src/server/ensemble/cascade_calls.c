@@ -304,17 +304,10 @@ static void cascade_on_end(const call_events *ev, const call_result *r)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const cascade_rule *cascade_rule_of(const cascade_calls *b, const char *name)
-{
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
-    return NULL;
-}
-
 static model_call *cascade_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     cascade_calls *b = (cascade_calls *)base;
-    const cascade_rule *rule = cascade_rule_of(b, o->model);
+    const cascade_rule *rule = decorator_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     cascade_call *c = malloc(sizeof *c);
     if (!c) return NULL;
@@ -347,14 +340,14 @@ static call_place cascade_where(const model_call *call)
 /* What somebody knows of a cascade is what its first member would say. */
 static void cascade_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    const cascade_rule *rule = cascade_rule_of((cascade_calls *)base, o->model);
+    const cascade_rule *rule = decorator_rule_of((cascade_calls *)base, o->model);
     decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *cascade_info(calls *base, const char *model, bool *ret_known)
 {
     cascade_calls *b = (cascade_calls *)base;
-    const cascade_rule *rule = cascade_rule_of(b, model);
+    const cascade_rule *rule = decorator_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[rule->n_members - 1].model : model, ret_known);
 }
 

@@ -204,18 +204,11 @@ static bool watch_deadline(majority_call *c)
     return c->timer != NULL;
 }
 
-static const vote_rule *majority_calls_rule_of(const majority_calls *b, const char *name)
-{
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
-    return NULL;
-}
-
 static model_call *majority_calls_start(calls *base, call_order *o, const call_terms *t,
                                         const call_events *ev)
 {
     majority_calls *b = (majority_calls *)base;
-    const vote_rule *rule = majority_takes(o->task) ? majority_calls_rule_of(b, o->model) : NULL;
+    const vote_rule *rule = majority_takes(o->task) ? decorator_rule_of(b, o->model) : NULL;
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     majority_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;

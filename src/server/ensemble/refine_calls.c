@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "logging/log.h"
 #include "base/utf8.h"
@@ -330,13 +329,6 @@ static void refine_pause(model_call *call, bool paused)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const refine_rule *refine_rule_of(const refine_calls *b, const char *name)
-{
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
-    return NULL;
-}
-
 static bool wants_refined(const call_order *o)
 {
     Shoal__V1__GenerateRequest *r =
@@ -361,7 +353,7 @@ static bool refine_ask(side *s, refine_call *c, const char *model)
 static model_call *refine_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     refine_calls *b = (refine_calls *)base;
-    const refine_rule *rule = refine_rule_of(b, o->model);
+    const refine_rule *rule = decorator_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
     refine_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -399,14 +391,14 @@ static call_place refine_where(const model_call *call)
 
 static void refine_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    const refine_rule *rule = refine_rule_of((refine_calls *)base, o->model);
+    const refine_rule *rule = decorator_rule_of((refine_calls *)base, o->model);
     decorator_estimate_for((decorator_calls *)base, o, rule ? rule->fast : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *refine_info(calls *base, const char *model, bool *ret_known)
 {
     refine_calls *b = (refine_calls *)base;
-    const refine_rule *rule = refine_rule_of(b, model);
+    const refine_rule *rule = decorator_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->better : model, ret_known);
 }
 

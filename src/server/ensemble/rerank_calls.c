@@ -134,23 +134,6 @@ static void on_decided(void *user)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const rerank_rule *rerank_calls_rule_of(const rerank_calls *b, const char *name)
-{
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
-    return NULL;
-}
-
-/* Other tasks than generating are the first member's. */
-static model_call *rerank_calls_start_first(rerank_calls *b, const rerank_rule *rule, call_order *o,
-                                            const call_terms *t, const call_events *ev)
-{
-    call_order *first = call_order_for(o, rule->members[0].model);
-    model_call *call = first ? calls_start(b->base.inner, first, t, ev) : NULL;
-    call_order_unref(first);
-    return call;
-}
-
 /* The request as all choices of it have it: theirs differ in number and seed. */
 static size_t take_choice(Shoal__V1__GenerateRequest *req, size_t *ret_n)
 {
@@ -230,9 +213,9 @@ static shared *rerank_calls_join(rerank_calls *b, const rerank_rule *rule, call_
 static model_call *rerank_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     rerank_calls *b = (rerank_calls *)base;
-    const rerank_rule *rule = rerank_calls_rule_of(b, o->model);
+    const rerank_rule *rule = decorator_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
-    if (o->task != CALL_GENERATE) return rerank_calls_start_first(b, rule, o, t, ev);
+    if (o->task != CALL_GENERATE) return decorator_start_for(&b->base, o, rule->members[0].model, t, ev);
     rerank_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->timer = b->base.env->timer_new(b->base.env->user, rerank_calls_on_timer, c);
@@ -265,14 +248,14 @@ static call_place rerank_calls_where(const model_call *call)
 
 static void rerank_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    const rerank_rule *rule = rerank_calls_rule_of((rerank_calls *)base, o->model);
+    const rerank_rule *rule = decorator_rule_of((rerank_calls *)base, o->model);
     decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *rerank_calls_info(calls *base, const char *model, bool *ret_known)
 {
     rerank_calls *b = (rerank_calls *)base;
-    const rerank_rule *rule = rerank_calls_rule_of(b, model);
+    const rerank_rule *rule = decorator_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[0].model : model, ret_known);
 }
 

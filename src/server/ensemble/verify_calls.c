@@ -474,13 +474,6 @@ static void verify_calls_on_timer(void *arg)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const verify_rule *verify_calls_rule_of(const verify_calls *b, const char *name)
-{
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
-    return NULL;
-}
-
 static verify_call *call_new(verify_calls *b, const verify_rule *rule, const call_order *o)
 {
     verify_call *c = calloc(1, sizeof *c);
@@ -499,22 +492,12 @@ static verify_call *call_new(verify_calls *b, const verify_rule *rule, const cal
     return NULL;
 }
 
-/* What is no generation is asked of the first member, and has nothing to check. */
-static model_call *start_other(verify_calls *b, const verify_rule *rule, call_order *o, const call_terms *t,
-                               const call_events *ev)
-{
-    call_order *first = call_order_for(o, rule->members[0]);
-    model_call *call = first ? calls_start(b->base.inner, first, t, ev) : NULL;
-    call_order_unref(first);
-    return call;
-}
-
 static model_call *verify_calls_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     verify_calls *b = (verify_calls *)base;
-    const verify_rule *rule = verify_calls_rule_of(b, o->model);
+    const verify_rule *rule = decorator_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
-    if (o->task != CALL_GENERATE) return start_other(b, rule, o, t, ev);
+    if (o->task != CALL_GENERATE) return decorator_start_for(&b->base, o, rule->members[0], t, ev);
     verify_call *c = call_new(b, rule, o);
     if (!c) return NULL;
     decorator_call_init(&c->base, base, o, t, ev);
@@ -540,14 +523,14 @@ static call_place verify_calls_where(const model_call *call)
 /* What somebody knows of it is what its first member would say. */
 static void verify_calls_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    const verify_rule *rule = verify_calls_rule_of((verify_calls *)base, o->model);
+    const verify_rule *rule = decorator_rule_of((verify_calls *)base, o->model);
     decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0] : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *verify_calls_info(calls *base, const char *model, bool *ret_known)
 {
     verify_calls *b = (verify_calls *)base;
-    const verify_rule *rule = verify_calls_rule_of(b, model);
+    const verify_rule *rule = decorator_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[0] : model, ret_known);
 }
 

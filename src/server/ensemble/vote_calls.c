@@ -432,23 +432,6 @@ static void vote_on_event(const call_events *ev, const ProtobufCMessage *m)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const vote_rule *vote_rule_of(const vote_calls *b, const char *name)
-{
-    for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
-    return NULL;
-}
-
-/* Tasks that have no tokens are the first member's. */
-static model_call *vote_start_first(vote_calls *b, const vote_rule *rule, call_order *o, const call_terms *t,
-                                    const call_events *ev)
-{
-    call_order *first = call_order_for(o, rule->members[0].model);
-    model_call *call = first ? calls_start(b->base.inner, first, t, ev) : NULL;
-    call_order_unref(first);
-    return call;
-}
-
 static void vote_describe(vote_call *c)
 {
     size_t n = (size_t)snprintf(c->trace, sizeof c->trace, "%s mean of",
@@ -491,9 +474,9 @@ static bool have_one_vocabulary(vote_call *c)
 static model_call *vote_begin(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     vote_calls *b = (vote_calls *)base;
-    const vote_rule *rule = vote_rule_of(b, o->model);
+    const vote_rule *rule = decorator_rule_of(b, o->model);
     if (!rule) return calls_start(b->base.inner, o, t, ev);
-    if (o->task != CALL_GENERATE) return vote_start_first(b, rule, o, t, ev);
+    if (o->task != CALL_GENERATE) return decorator_start_for(&b->base, o, rule->members[0].model, t, ev);
     vote_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = (vote_call){.b = b, .rule = rule};
@@ -523,14 +506,14 @@ static call_place vote_where(const model_call *call)
 
 static void vote_estimate(calls *base, const call_order *o, const call_terms *t, call_estimate *ret)
 {
-    const vote_rule *rule = vote_rule_of((vote_calls *)base, o->model);
+    const vote_rule *rule = decorator_rule_of((vote_calls *)base, o->model);
     decorator_estimate_for((decorator_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *vote_info(calls *base, const char *model, bool *ret_known)
 {
     vote_calls *b = (vote_calls *)base;
-    const vote_rule *rule = vote_rule_of(b, model);
+    const vote_rule *rule = decorator_rule_of(b, model);
     return calls_info(b->base.inner, rule ? rule->members[0].model : model, ret_known);
 }
 
