@@ -97,9 +97,14 @@ static void see(const lexicon *lex, char *parts[PARTS], size_t n, arena *mem)
     for (size_t i = 3; i + 1 < n; i += 2) calls[n_calls++] = (device_call){parts[i], parts[i + 1]};
     verify_answer a = {parts[2], calls, n_calls};
     if (!holds(verify_case_read(&k, &r, mem) == 0)) return;
-    if (k.n_devices > DEVICES_MAX || k.n_made > VERIFY_MADE_MAX) abort();
+    if (k.n_devices > DEVICES_MAX || k.n_made > MADE_CALLS_MAX) abort();
     see_devices(&k, lex, &a, mem);
     see_devices(&k, NULL, &a, mem);
+    if (k.n_made) { /* and as if a result told of a failure */
+        k.failed = true;
+        k.report = "It failed.";
+        see_devices(&k, lex, &a, mem);
+    }
     see_pairs(&k, a.text, mem);
     bool strange = true;
     if (holds(verify_numbers(a.text, &a.text, 1, &strange, mem) == 0) && strange)

@@ -229,7 +229,7 @@ static bool numbers_hold(holding *h, const verify_answer *a)
 static bool form_holds(holding *h, const verify_answer *a)
 {
     const verify_case *k = h->k;
-    const char *known[VERIFY_CALLS_MAX + VERIFY_MADE_MAX + 2] = {k->question, k->context};
+    const char *known[VERIFY_CALLS_MAX + MADE_CALLS_MAX + 2] = {k->question, k->context};
     size_t n = 2;
     for (size_t i = 0; i < a->n_calls + k->n_made && n < sizeof known / sizeof *known; i++)
         known[n++] = call_at(h, a, i)->arguments;
@@ -388,9 +388,24 @@ static bool is_done_already(const holding *h)
     return all;
 }
 
+/* What the results say may always be told. */
+static bool is_report(holding *h)
+{
+    return *h->k->report && !h->a->n_calls && same_words(h, h->a->text, h->k->report);
+}
+
+/* What failed is told, and nothing follows on it. */
+static int hold_failed(holding *h, verify_verdict *v)
+{
+    v->why = VERIFY_OTHER_TEXT;
+    mend(v, h->k->report, NULL, 0);
+    return 0;
+}
+
 /* Results of calls have come: what is left of them may follow, and a text about what was done. */
 static int hold_rest(holding *h, verify_verdict *v)
 {
+    if (h->k->failed) return hold_failed(h, v);
     bool act = h->g.verdict == GROUND_ACT || h->g.verdict == GROUND_CHOOSE;
     for (size_t i = 0; i < h->a->n_calls; i++)
         if (!act || !is_left(h, &h->a->calls[i])) v->why = act ? VERIFY_OTHER_CALLS : VERIFY_NOT_TO_ACT;
@@ -423,6 +438,10 @@ static int answer_apply(verify_verdict *ret, const void *lex, const verify_case 
     holding h = {.lex = lex, .k = k, .a = a, .mem = mem};
     verify_verdict v = {.why = VERIFY_FINE};
     verify_why seen = look_at_calls(k, a);
+    if (lex && is_report(&h)) {
+        *ret = v;
+        return 0;
+    }
     bool means = lex && k->n_devices;
     int rc = means ? ground(&h.g, lex, k->devices, k->n_devices, k->question, mem, NULL) : 0;
     if (means && !rc) name_as_offered(&h);

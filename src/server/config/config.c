@@ -144,6 +144,8 @@ static int resolve_ensemble(config_file *f, config_ensemble *e, const char *dir,
     for (size_t k = 0; !rc && k < e->n_members; k++)
         rc = resolve_shipped(f, &e->members[k].calibration, dir, err);
     for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve_shipped(f, &e->checks[k].lexicon, dir, err);
+    for (size_t k = 0; !rc && k < e->n_checks; k++)
+        rc = resolve_shipped(f, &e->checks[k].functions, dir, err);
     for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve_shipped(f, &e->checks[k].schema, dir, err);
     if (!rc) rc = resolve_shipped(f, &e->score.schema, dir, err);
     return rc;

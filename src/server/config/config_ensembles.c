@@ -83,13 +83,10 @@ static int check_check(const gateway_config *c, const config_ensemble *e, const 
         const char *key;
         bool given;
         check_kind of;
-    } KEYS[] = {{"lexicon", k->lexicon, CHECK_DEVICES},
-                {"must", k->n_must, CHECK_PATTERN},
-                {"must_not", k->n_must_not, CHECK_PATTERN},
-                {"schema", k->schema, CHECK_JSON},
-                {"model", k->model, CHECK_NLI},
-                {"entails", k->entails, CHECK_NLI},
-                {"min_score", k->min_score > 0, CHECK_NLI}};
+    } KEYS[] = {{"lexicon", k->lexicon, CHECK_DEVICES}, {"functions", k->functions, CHECK_DEVICES},
+                {"must", k->n_must, CHECK_PATTERN},     {"must_not", k->n_must_not, CHECK_PATTERN},
+                {"schema", k->schema, CHECK_JSON},      {"model", k->model, CHECK_NLI},
+                {"entails", k->entails, CHECK_NLI},     {"min_score", k->min_score > 0, CHECK_NLI}};
     static const char *const KINDS[] = {
 #define CHECK_KIND_NAME(e, name) name,
         CHECK_KIND_TABLE(CHECK_KIND_NAME)

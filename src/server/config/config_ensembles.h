@@ -96,6 +96,7 @@ typedef struct config_member {
 typedef struct config_answer_check {
     check_kind kind;
     const char *lexicon;           /* of devices; NULL: what the request means is not looked at */
+    const char *functions;         /* of devices; NULL: what results of functions usually say */
     const char **must, **must_not; /* of a pattern */
     size_t n_must, n_must_not;
     const char *schema;          /* of json: a file; NULL: any */

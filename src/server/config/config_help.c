@@ -479,6 +479,9 @@ const config_help config_help_rows[] = {
     {"ensembles[].check[].lexicon", "path", NULL,
      "of devices: a [lexicon](understanding.md#a-lexicon-of-your-own) to understand the request; "
      "without it calls are checked against the lists of devices and tools only", false},
+    {"ensembles[].check[].functions", "path", "`success`, `ok` and `error`",
+     "of devices: which results of tools say success or failure, and how that is told; `results` and `replies` of a file such as "
+     "`lexicons/functions.yaml`", false},
     {"ensembles[].check[].must", NULL, NULL,
      "of a pattern: up to 16 regular expressions (PCRE2); each must be found in the answer", false},
     {"ensembles[].check[].must_not", NULL, NULL,

@@ -559,6 +559,8 @@ static const char *const check_words[] = {
 static const config_field answer_check_rows[] = {
     WORD("kind", config_answer_check, kind, check_words, "what the answer is held against", .required = true),
     TEXT("lexicon", config_answer_check, lexicon, 1, PATH_MAX_BYTES, "of devices: what words mean for them"),
+    TEXT("functions", config_answer_check, functions, 1, PATH_MAX_BYTES,
+         "of devices: what results of functions say"),
     TEXTS("must", config_answer_check, must, n_must, 1, ENSEMBLE_PATTERNS_MAX, 1024,
           "of a pattern: regular expressions that are found in the answer"),
     TEXTS("must_not", config_answer_check, must_not, n_must_not, 1, ENSEMBLE_PATTERNS_MAX, 1024,

@@ -20,71 +20,11 @@ static const char *chat_case_keep(reader *r, const char *s, size_t n)
     return kept ? kept : "";
 }
 
-static const char *chat_case_text(reader *r, const json_t *v)
-{
-    return json_is_string(v) ? chat_case_keep(r, json_string_value(v), json_string_length(v)) : "";
-}
-
-/* A text, or parts of one. */
 static const char *chat_case_content(reader *r, const json_t *m)
 {
-    const json_t *c = json_object_get(m, "content"), *part;
-    buf text = {0};
-    size_t i;
-    if (!json_is_array(c)) return chat_case_text(r, c);
-    json_array_foreach(c, i, part)
-    {
-        const json_t *s = json_object_get(part, "text");
-        if (json_is_string(s)) buf_append(&text, json_string_value(s), json_string_length(s));
-    }
-    const char *kept = chat_case_keep(r, text.len ? text.data : "", text.len);
-    r->nomem |= text.failed;
-    buf_done(&text);
-    return kept;
-}
-
-static const char *chat_case_arguments(reader *r, const json_t *v)
-{
-    buf text = {0};
-    if (json_is_string(v)) return chat_case_text(r, v);
-    if (!v) return "{}";
-    json_put(&text, v);
-    const char *kept = chat_case_keep(r, text.len ? text.data : "", text.len);
-    r->nomem |= text.failed;
-    buf_done(&text);
-    return kept;
-}
-
-static void chat_case_read_calls(reader *r, const json_t *m)
-{
-    size_t i;
-    const json_t *call;
-    json_array_foreach(json_object_get(m, "tool_calls"), i, call)
-    {
-        const json_t *f = json_object_get(call, "function");
-        const char *name = json_string_value(json_object_get(f, "name"));
-        if (!name || r->k->n_made == CHAT_CASE_MADE_MAX) continue;
-        r->k->made[r->k->n_made++] =
-            (made_call){.id = chat_case_text(r, json_object_get(call, "id")),
-                        .name = chat_case_keep(r, name, strlen(name)),
-                        .arguments = chat_case_arguments(r, json_object_get(f, "arguments"))};
-    }
-}
-
-/* Of the call that it names, else of the first without a result, where it names none or the function's name. */
-static void chat_case_read_result(reader *r, const json_t *m)
-{
-    const char *text = chat_case_content(r, m);
-    const char *id = json_string_value(json_object_get(m, "tool_call_id"));
-    const char *name = json_string_value(json_object_get(m, "name"));
-    made_call *to = NULL;
-    for (size_t i = r->k->n_made; i-- > 0;) {
-        made_call *c = &r->k->made[i];
-        if (c->result) continue;
-        if (id && *id && *c->id ? strcmp(c->id, id) == 0 : !name || !*name || strcmp(c->name, name) == 0)
-            to = c;
-    }
-    if (to) to->result = text;
+    const char *text = "";
+    r->nomem |= made_calls_text(&text, m, r->a) != 0;
+    return text ? text : "";
 }
 
 static void chat_case_read_message(reader *r, const json_t *m)
@@ -98,7 +38,7 @@ static void chat_case_read_message(reader *r, const json_t *m)
     } else if (strcmp(role, "assistant") == 0) {
         const char *text = chat_case_content(r, m);
         if (*text) r->last_reply = text;
-        chat_case_read_calls(r, m);
+        r->nomem |= made_calls_add(k->made, &k->n_made, m, r->a) != 0;
     } else if (strcmp(role, "user") == 0) {
         bool exchanged = k->question && r->last_reply;
         k->request = exchanged ? k->question : NULL;
@@ -107,7 +47,7 @@ static void chat_case_read_message(reader *r, const json_t *m)
         k->n_made = 0;
         r->last_reply = NULL;
     } else {
-        chat_case_read_result(r, m);
+        r->nomem |= made_calls_answer(k->made, k->n_made, m, r->a) != 0;
     }
 }
 
@@ -149,7 +89,7 @@ int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a
 {
     *ret = (chat_case){.system = ""};
     reader r = {.a = a, .k = ret};
-    ret->made = arena_alloc(a, CHAT_CASE_MADE_MAX * sizeof *ret->made);
+    ret->made = arena_alloc(a, MADE_CALLS_MAX * sizeof *ret->made);
     if (!ret->made) return SHOAL_ENOMEM;
     bool chat = q->messages_json && *q->messages_json;
     if (chat) chat_case_read_messages(&r, q->messages_json);

@@ -14,21 +14,13 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/arena.h"
+#include "ensemble/made_calls.h"
 #include "shoal/v1/worker.pb-c.h"
-
-#define CHAT_CASE_MADE_MAX 64 /* calls since the question */
 
 typedef struct offered_function { /* borrows from chat_case.tools */
     const char *name;
     const json_t *parameters; /* a JSON schema; NULL: none was given */
 } offered_function;
-
-typedef struct made_call { /* a call since the question */
-    const char *id;        /* "": none */
-    const char *name, *arguments;
-    const char *result; /* what the application answered; NULL: nothing */
-} made_call;
 
 typedef struct chat_case {
     const char *question;          /* the last message of a user; NULL: there is none */
@@ -39,8 +31,8 @@ typedef struct chat_case {
     size_t n_functions;
     offered_function *functions; /* of a tool_choice that names one, that one */
     size_t n_made;
-    made_call *made;
-    json_t *tools; /* owned */
+    made_call *made; /* since the question */
+    json_t *tools;   /* owned */
 } chat_case;
 
 /* What cannot be read as messages or tools counts as none. SHOAL_ENOMEM, or 0; call chat_case_done in any case. */

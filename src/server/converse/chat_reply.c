@@ -146,69 +146,10 @@ static bool is_meant(const replier *r, const made_call *m)
     return false;
 }
 
-static int put_sentence(buf *out, const char *s)
-{
-    if (!s) return SHOAL_ENOMEM;
-    if (out->len && *s) buf_putc(out, ' ');
-    buf_puts(out, s);
-    return 0;
-}
-
-/* A sentence about what did not succeed, or did not say so. *ret_well: it did. */
-static int say_result(replier *r, buf *out, const made_call *m, bool *ret_well)
-{
-    result_kind kind = RESULT_NONE;
-    const char *why;
-    *ret_well = false;
-    if (m->result && function_table_result(&kind, &why, r->t, m->result, r->a)) return SHOAL_ENOMEM;
-    if (kind == RESULT_NONE)
-        return put_sentence(
-            out, function_table_say(r->t, REPLY_no_result, r->a, "function", m->name, (char *)NULL));
-    *ret_well = kind == RESULT_DONE;
-    if (kind == RESULT_DONE) return 0;
-    return put_sentence(out, function_table_say(r->t, kind == RESULT_FAILED ? REPLY_failed : REPLY_said, r->a,
-                                                "function", m->name, "why", why, (char *)NULL));
-}
-
 /* Results have come. meant: what was made is what the pipeline's text is about. */
-static int close_with(replier *r, verify_answer *ret, bool meant)
+static int close_with(replier *r, verify_answer *ret, const result_report *results, bool meant)
 {
-    buf failed = {0}, done = {0};
-    int rc = 0;
-    for (size_t i = 0; i < r->k->n_made && !rc; i++) {
-        const made_call *m = &r->k->made[i];
-        bool well = false;
-        if (!acts(r, m)) continue;
-        rc = say_result(r, &failed, m, &well);
-        if (well) buf_printf(&done, "%s%s", done.len ? ", " : "", m->name);
-    }
-    if (!rc && !failed.len && meant) {
-        rc = reply_text(ret, r->text);
-    } else if (!rc) {
-        const char *said = !done.len ? ""
-                                     : function_table_say(r->t, REPLY_done, r->a, "functions",
-                                                          buf_text(&done), (char *)NULL);
-        rc = put_sentence(&failed, said);
-        if (!rc) rc = reply_text(ret, failed.failed ? NULL : arena_strdup(r->a, buf_text(&failed)));
-    }
-    if (failed.failed || done.failed) rc = SHOAL_ENOMEM;
-    buf_done(&failed);
-    buf_done(&done);
-    return rc;
-}
-
-static bool some_failed(replier *r, int *rc)
-{
-    for (size_t i = 0; i < r->k->n_made && !*rc; i++) {
-        result_kind kind;
-        const char *why;
-        const made_call *m = &r->k->made[i];
-        if (!acts(r, m)) continue;
-        if (!m->result) return true;
-        *rc = function_table_result(&kind, &why, r->t, m->result, r->a);
-        if (!*rc && (kind == RESULT_FAILED || kind == RESULT_NONE)) return true;
-    }
-    return false;
+    return reply_text(ret, results->well && meant ? r->text : results->text);
 }
 
 /* ---- the reply ----------------------------------------------------------------------------------- */
@@ -224,23 +165,20 @@ static int call_rest(replier *r, verify_answer *ret)
     return 0;
 }
 
-static int act(replier *r, verify_answer *ret)
+static int act(replier *r, verify_answer *ret, const result_report *results)
 {
     bool fit, meant = true;
-    int rc = 0;
     if (r->k->no_calls && !has_acted(r)) return refuse(r, ret, REPLY_not_allowed);
     if (!r->k->offers && !has_acted(r)) return refuse(r, ret, REPLY_no_functions);
     if (map_all(r, &fit)) return SHOAL_ENOMEM;
     if (!has_acted(r)) return fit ? call_rest(r, ret) : refuse(r, ret, REPLY_no_fit);
     for (size_t i = 0; i < r->k->n_made && fit; i++)
         meant = meant && (!acts(r, &r->k->made[i]) || is_meant(r, &r->k->made[i]));
-    bool failed = some_failed(r, &rc);
-    if (rc) return rc;
-    if (fit && meant && !failed && !r->k->no_calls) {
+    if (fit && meant && !results->failed && !r->k->no_calls) {
         if (call_rest(r, ret)) return SHOAL_ENOMEM;
         if (ret->n_calls) return 0;
     }
-    return close_with(r, ret, fit && meant);
+    return close_with(r, ret, results, fit && meant);
 }
 
 /* The last verdict of a rule. */
@@ -278,9 +216,10 @@ int chat_reply_make(verify_answer *ret, const function_table *t, const chat_case
     replier *r = arena_alloc(a, sizeof *r);
     if (!r) return SHOAL_ENOMEM;
     *r = (replier){.t = t, .k = k, .list = list, .n = n, .answer = answer, .a = a};
-    if (take_answer(r)) return SHOAL_ENOMEM;
-    if (r->n_meant) return act(r, ret);
-    if (has_acted(r)) return close_with(r, ret, false);
+    result_report results;
+    if (take_answer(r) || function_table_report(&results, t, k->made, k->n_made, a)) return SHOAL_ENOMEM;
+    if (r->n_meant) return act(r, ret, &results);
+    if (has_acted(r)) return close_with(r, ret, &results, false);
     if (wants_states(r) && ask_states(r, ret)) return 0;
     return reply_text(ret, r->text);
 }

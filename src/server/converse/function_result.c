@@ -139,6 +139,76 @@ int function_table_result(result_kind *ret, const char **ret_why, const function
     return rc;
 }
 
+/* A sentence about what did not succeed, or did not say so; "": it did. */
+static int say_result(const char **ret, result_kind *kind, const function_table *t, const made_call *m,
+                      arena *a)
+{
+    const char *why = "";
+    *kind = RESULT_NONE;
+    *ret = "";
+    if (m->result && function_table_result(kind, &why, t, m->result, a)) return SHOAL_ENOMEM;
+    if (*kind == RESULT_DONE) return 0;
+    function_reply say = *kind == RESULT_NONE     ? REPLY_no_result
+                         : *kind == RESULT_FAILED ? REPLY_failed
+                                                  : REPLY_said;
+    *ret = function_table_say(t, say, a, "function", m->name, "why", why, (char *)NULL);
+    return *ret ? 0 : SHOAL_ENOMEM;
+}
+
+static void put_sentence(buf *out, const char *s)
+{
+    if (out->len && *s) buf_putc(out, ' ');
+    buf_puts(out, s);
+}
+
+int function_table_report(result_report *ret, const function_table *t, const made_call *made, size_t n,
+                          arena *a)
+{
+    buf text = {0}, done = {0};
+    result_report r = {.well = true};
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        const char *sentence;
+        result_kind kind;
+        if (function_table_tells_states(t, made[i].name)) continue;
+        rc = say_result(&sentence, &kind, t, &made[i], a);
+        if (rc) break;
+        put_sentence(&text, sentence);
+        r.failed |= kind == RESULT_FAILED || kind == RESULT_NONE;
+        r.well &= kind == RESULT_DONE;
+        if (kind == RESULT_DONE) buf_printf(&done, "%s%s", done.len ? ", " : "", made[i].name);
+    }
+    const char *what =
+        done.len ? function_table_say(t, REPLY_done, a, "functions", buf_text(&done), (char *)NULL) : "";
+    put_sentence(&text, what ? what : "");
+    r.text = rc || !what || text.failed || done.failed ? NULL : arena_strdup(a, buf_text(&text));
+    buf_done(&text);
+    buf_done(&done);
+    *ret = r;
+    return r.text ? 0 : SHOAL_ENOMEM;
+}
+
+static int report_case(const verify_reporter *self, verify_case *k, arena *a)
+{
+    const function_reporter *r = (const function_reporter *)self;
+    result_report says;
+    if (function_table_report(&says, r->table, k->results, k->n_made, a)) return SHOAL_ENOMEM;
+    k->report = says.text;
+    k->failed = says.failed;
+    return 0;
+}
+
+int function_reporter_open(function_reporter *ret, const char *path, shoal_err *err)
+{
+    ret->base.report = report_case;
+    return function_table_load(&ret->table, path, err);
+}
+
+void function_reporter_close(function_reporter *r)
+{
+    function_table_free(r->table);
+}
+
 /* ---- devices ------------------------------------------------------------------------------------- */
 
 /* What the name ends in tells what it is; NULL: nothing known. */

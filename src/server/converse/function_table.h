@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "converse/chat_case.h"
 #include "converse/device_list.h"
+#include "ensemble/verify_calls.h"
 
 /* Sentences; X(name, fields that are filled in). */
 #define FUNCTION_REPLIES(X)       \
@@ -54,6 +55,26 @@ int function_table_map(device_call *ret, bool *ret_fits, const function_table *t
 /* Does the function tell states, and is it asked for an answer of this verdict? */
 bool function_table_tells_states(const function_table *t, const char *function);
 bool function_table_wants_states(const function_table *t, const char *verdict);
+
+/* What the results of calls say. Functions that tell states are left out. */
+typedef struct result_report {
+    const char
+        *text;   /* a sentence about each that says no success, then what succeeded; "": none was called */
+    bool well;   /* all say success */
+    bool failed; /* one says that it failed, or nothing */
+} result_report;
+/* Texts live in the arena. SHOAL_ENOMEM, or 0. */
+int function_table_report(result_report *ret, const function_table *t, const made_call *made, size_t n,
+                          arena *a);
+
+/* The same for checks of answers; close accepts a zeroed one. */
+typedef struct function_reporter {
+    verify_reporter base;
+    function_table *table;
+} function_reporter;
+int function_reporter_open(function_reporter *ret, const char *path,
+                           shoal_err *err); /* as function_table_load */
+void function_reporter_close(function_reporter *r);
 
 /* RESULT_NONE: it says nothing, not even that it was done. */
 typedef enum result_kind { RESULT_DONE, RESULT_FAILED, RESULT_SAID, RESULT_NONE } result_kind;

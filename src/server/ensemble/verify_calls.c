@@ -168,9 +168,26 @@ static void tell_made(verify_call *c, const verify_answer *a)
         verify_calls_begin_to_tell(c, &c->other);
 }
 
+/* By all checks that need nobody else. SHOAL_ENOMEM, or 0. */
+static int pass_all(verify_call *c, const verify_answer *a, bool *ret_pass)
+{
+    verify_verdict v = {.why = VERIFY_FINE};
+    for (size_t i = 0; i < c->rule->n_checks && v.why == VERIFY_FINE; i++)
+        if (verify_apply(&v, &c->rule->checks[i], &c->k, a, c->mem)) return SHOAL_ENOMEM;
+    if (v.why == VERIFY_FINE) v.why = verify_may_leave(c->rule->checks, c->rule->n_checks, a);
+    *ret_pass = v.why == VERIFY_FINE;
+    return 0;
+}
+
 static void tell_safe(verify_call *c)
 {
-    verify_answer safe = {.text = c->rule->safe};
+    verify_answer safe = {.text = c->k.report};
+    bool passes = false;
+    if (*c->k.report && pass_all(c, &safe, &passes)) {
+        verify_calls_fail_nomem(c);
+        return;
+    }
+    if (!passes) safe.text = c->rule->safe;
     judged(c, VERIFY_SAFE);
     tell_made(c, &safe);
 }
@@ -215,17 +232,14 @@ static void end_early(verify_call *c, const char *why)
     }
 }
 
-/* What a rule mended is kept while others are asked, if all checks that need nobody else pass it. */
+/* What a rule mended is kept while others are asked, if it passes. */
 static void keep_spare(verify_call *c)
 {
-    verify_verdict v = {.why = VERIFY_FINE};
+    bool passes = false;
     const verify_answer *a = &c->verdict.mended;
-    if (!c->verdict.mends || c->has_spare) return;
-    for (size_t i = 0; i < c->rule->n_checks && v.why == VERIFY_FINE; i++)
-        if (verify_apply(&v, &c->rule->checks[i], &c->k, a, c->mem)) return;
-    if (v.why == VERIFY_FINE) v.why = verify_may_leave(c->rule->checks, c->rule->n_checks, a);
-    c->has_spare = v.why == VERIFY_FINE;
-    if (c->has_spare) c->spare = *a;
+    if (!c->verdict.mends || c->has_spare || pass_all(c, a, &passes)) return;
+    c->has_spare = passes;
+    if (passes) c->spare = *a;
 }
 
 static bool hold_mended(verify_call *c, const verify_answer *a)
@@ -484,6 +498,8 @@ static verify_call *call_new(verify_calls *b, const verify_rule *rule, const cal
     c->timer = b->base.env->timer_new(b->base.env->user, verify_calls_on_timer, c);
     Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);
     bool read = r && c->mem && c->timer && verify_case_read(&c->k, r, c->mem) == 0;
+    const verify_reporter *says = read && c->k.n_made ? rule->reporter : NULL;
+    if (says) read = says->report(says, &c->k, c->mem) == 0;
     if (r) response_buffer_free(&r->base);
     if (read) return c;
     b->base.env->timer_free(c->timer);

@@ -8,7 +8,8 @@
  *   escalated   to the next member, whose answer is checked in turn
  *
  * and at the end answered with the safe text. What a rule mends is checked by all the others, too. So nothing
- * goes out unchecked but the safe text, which says nothing of the world.
+ * goes out unchecked but the safe text, which says nothing of the world. Where the application has called something
+ * for the question, "I did nothing" would be wrong: then what the results say goes out, if the other checks pass it.
  *
  * The deadline holds: a member that is not expected to answer within it is not asked, and when it nears, what
  * a rule had mended goes out, or the safe text, and says so (`wanted`, `why`). A member that fails is taken
@@ -30,6 +31,12 @@
 
 #define VERIFY_STEPS_MAX 2
 
+/* Says what the results of calls are, in sentences that are given. Of a module above. */
+typedef struct verify_reporter {
+    /* Sets report and failed of the case; texts live in the arena. SHOAL_ENOMEM, or 0. */
+    int (*report)(const struct verify_reporter *self, verify_case *k, arena *a);
+} verify_reporter;
+
 typedef enum verify_step { VERIFY_REPAIR, VERIFY_ESCALATE } verify_step;
 
 typedef struct verify_rule {
@@ -40,7 +47,8 @@ typedef struct verify_rule {
     size_t n_checks; /* at least 1 */
     verify_step steps[VERIFY_STEPS_MAX];
     size_t n_steps;
-    const char *safe; /* not empty */
+    const char *safe; /* not empty; in its place, where calls were made, what became of them */
+    const struct verify_reporter *reporter; /* NULL: nothing is known of results */
 } verify_rule;
 
 /* X(enum, name): what became of a member's answer. */

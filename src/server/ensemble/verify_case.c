@@ -11,7 +11,7 @@ typedef struct reader {
     buf context, known;
     device list[DEVICES_MAX];
     size_t n_devices;
-    device_call made[VERIFY_MADE_MAX];
+    made_call made[MADE_CALLS_MAX];
     size_t n_made;
     const char *question;
 } reader;
@@ -88,51 +88,11 @@ static void verify_case_read_devices(reader *r, const char *text)
 
 /* ---- messages ------------------------------------------------------------------------------------ */
 
-/* A text, or parts of one, as templates are given them. */
 static const char *content_of(reader *r, const json_t *m)
 {
-    const json_t *c = json_object_get(m, "content"), *part;
-    buf text = {0};
-    size_t i;
-    if (json_is_string(c)) buf_append(&text, json_string_value(c), json_string_length(c));
-    json_array_foreach(c, i, part)
-    {
-        const json_t *s = json_object_get(part, "text");
-        if (json_is_string(s)) buf_append(&text, json_string_value(s), json_string_length(s));
-    }
-    const char *kept = verify_case_keep(r, text.len ? text.data : "", text.len);
-    r->nomem |= text.failed;
-    buf_done(&text);
-    return kept;
-}
-
-static const char *arguments_of(reader *r, const json_t *v)
-{
-    buf text = {0};
-    if (json_is_string(v))
-        buf_append(&text, json_string_value(v), json_string_length(v));
-    else if (v)
-        json_put(&text, v);
-    else
-        buf_puts(&text, "{}");
-    const char *kept = verify_case_keep(r, text.len ? text.data : "", text.len);
-    r->nomem |= text.failed;
-    buf_done(&text);
-    return kept;
-}
-
-static void read_calls(reader *r, const json_t *m)
-{
-    size_t i;
-    const json_t *call;
-    json_array_foreach(json_object_get(m, "tool_calls"), i, call)
-    {
-        const json_t *f = json_object_get(call, "function");
-        const char *name = json_string_value(json_object_get(f, "name"));
-        if (!name || r->n_made == VERIFY_MADE_MAX) continue;
-        r->made[r->n_made++] = (device_call){.name = verify_case_keep(r, name, strlen(name)),
-                                             .arguments = arguments_of(r, json_object_get(f, "arguments"))};
-    }
+    const char *text = "";
+    r->nomem |= made_calls_text(&text, m, r->a) != 0;
+    return text ? text : "";
 }
 
 static void add_line(buf *to, const char *text)
@@ -148,7 +108,7 @@ static void read_message(reader *r, const json_t *m)
     const char *text = content_of(r, m);
     if (!role) return;
     if (strcmp(role, "assistant") == 0) {
-        read_calls(r, m);
+        r->nomem |= made_calls_add(r->made, &r->n_made, m, r->a) != 0;
         return;
     }
     if (strcmp(role, "user") == 0) {
@@ -156,7 +116,10 @@ static void read_message(reader *r, const json_t *m)
         r->n_made = 0;
     } else {
         add_line(&r->context, text);
-        if (strcmp(role, "system") == 0) verify_case_read_devices(r, text);
+        if (strcmp(role, "system") == 0)
+            verify_case_read_devices(r, text);
+        else
+            r->nomem |= made_calls_answer(r->made, r->n_made, m, r->a) != 0;
     }
     add_line(&r->known, text);
 }
@@ -211,7 +174,7 @@ int verify_case_read(verify_case *ret, const Shoal__V1__GenerateRequest *q, aren
 {
     reader *r = arena_alloc(a, sizeof *r);
     if (!r) return SHOAL_ENOMEM;
-    *ret = (verify_case){.given = ""};
+    *ret = (verify_case){.given = "", .report = ""};
     *r = (reader){.a = a, .question = ""};
     bool chat = q->messages_json && *q->messages_json;
     if (chat) verify_case_read_messages(r, q->messages_json);
@@ -224,7 +187,12 @@ int verify_case_read(verify_case *ret, const Shoal__V1__GenerateRequest *q, aren
     ret->n_devices = r->n_devices;
     ret->devices = verify_case_copy(r, r->list, r->n_devices, sizeof *r->list);
     ret->n_made = r->n_made;
-    ret->made = verify_case_copy(r, r->made, r->n_made, sizeof *r->made);
+    ret->results = verify_case_copy(r, r->made, r->n_made, sizeof *r->made);
+    device_call *made = arena_alloc(a, (r->n_made + 1) * sizeof *made);
+    r->nomem |= !made;
+    for (size_t i = 0; made && i < r->n_made; i++)
+        made[i] = (device_call){r->made[i].name, r->made[i].arguments};
+    ret->made = made;
     ret->formed = q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT ||
                   q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA ||
                   q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;

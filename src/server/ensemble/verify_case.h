@@ -14,12 +14,11 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
+#include "ensemble/made_calls.h"
 #include "pipeline/device.h"
 #include "shoal/v1/worker.pb-c.h"
 
 #define VERIFY_CALLS_MAX 32 /* of one answer: as many as endpoints keep */
-#define VERIFY_MADE_MAX  64 /* since the question */
 
 typedef struct verify_case {
     const char *question; /* the last message of a user; "": there is none */
@@ -34,9 +33,12 @@ typedef struct verify_case {
     bool no_calls;      /* the request wants none (tool_choice), */
     bool one_call;      /* or one at a time */
     size_t n_made;
-    const device_call *made; /* called since the question: their results have come */
-    bool formed;             /* JSON or one of given texts is wanted: no sentence can stand in for it */
-    bool searches;           /* by beams, which cannot be told what to choose from */
+    const device_call *made;  /* called since the question, */
+    const made_call *results; /* with what came of it */
+    const char *report;       /* what that is, in sentences that are given; "": nothing was called */
+    bool failed;              /* some result says no success, or there is none */
+    bool formed;              /* JSON or one of given texts is wanted: no sentence can stand in for it */
+    bool searches;            /* by beams, which cannot be told what to choose from */
 } verify_case;
 
 /* What cannot be read as messages or tools counts as none. SHOAL_ENOMEM, or 0. */

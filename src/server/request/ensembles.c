@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "logging/log.h"
+#include "converse/function_table.h"
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
 #include "ensemble/drift.h"
@@ -28,6 +29,7 @@ typedef struct members {
     const device_checker *devices;       /* NULL: the program has none */
     void *lexicons[ENSEMBLE_CHECKS_MAX]; /* its, owned, as are the next */
     verify_schema *schemas[ENSEMBLE_CHECKS_MAX];
+    function_reporter reporter;
     regex *patterns[ENSEMBLE_CHECKS_MAX][2][ENSEMBLE_PATTERNS_MAX]; /* must, must_not */
     rerank_member writers[ENSEMBLE_MEMBERS_MAX];
     regex *pattern; /* owned, as is the next; NULL: none */
@@ -211,6 +213,19 @@ static void put_steps(verify_rule *r, const config_ensemble *of)
     r->n_steps = 2;
 }
 
+/* What the first check with functions knows of results, else what is usual. */
+static int open_reporter(verify_rule *r, members *m, const gateway_config *c, size_t of, shoal_err *err)
+{
+    const config_ensemble *e = &c->ensembles[of];
+    size_t k = 0;
+    shoal_err why;
+    while (k < e->n_checks && !e->checks[k].functions) k++;
+    if (function_reporter_open(&m->reporter, k < e->n_checks ? e->checks[k].functions : NULL, &why))
+        return config_fail(c, err, "ensembles[%zu].check[%zu].functions: %s", of, k, why.message);
+    r->reporter = &m->reporter.base;
+    return 0;
+}
+
 static int open_verify(ensembles *e, members *m, const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_ensemble *of = &c->ensembles[i];
@@ -222,7 +237,7 @@ static int open_verify(ensembles *e, members *m, const gateway_config *c, size_t
                        .n_checks = of->n_checks,
                        .safe = of->safe ? of->safe : ENSEMBLE_SAFE};
     put_steps(r, of);
-    int rc = 0;
+    int rc = open_reporter(r, m, c, i, err);
     for (size_t k = 0; k < of->n_members; k++) m->names[k] = of->members[k].model;
     for (size_t k = 0; !rc && k < of->n_checks; k++) rc = open_check(m, k, c, i, err);
     return rc;
@@ -230,6 +245,7 @@ static int open_verify(ensembles *e, members *m, const gateway_config *c, size_t
 
 static void close_checks(members *m)
 {
+    function_reporter_close(&m->reporter);
     for (size_t i = 0; i < ENSEMBLE_CHECKS_MAX; i++) {
         if (m->devices) m->devices->close(m->lexicons[i]);
         verify_schema_free(m->schemas[i]);

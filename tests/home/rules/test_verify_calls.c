@@ -209,6 +209,65 @@ static void what_a_rule_knows_is_repaired(void **state)
     bench_close(&b);
 }
 
+/* ---- after results ---------------------------------------------------------------------------------- */
+
+#define AFTER(user, call, result)                                                                   \
+    "[{\"role\":\"system\",\"content\":\"" HOME_SYSTEM "\"},{\"role\":\"user\",\"content\":\"" user \
+    "\"},{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"function\":" call                  \
+    "}]},{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"" result "\"}]"
+#define LIGHT   "{\"name\":\"light.turn_on\",\"arguments\":{\"target\":\"light.kitchen\"}}"
+#define WEATHER "{\"name\":\"get_weather\",\"arguments\":{}}"
+
+static int report_result(const verify_reporter *self, verify_case *k, arena *a)
+{
+    (void)self;
+    assert_int_equal(k->n_made, 1);
+    const made_call *m = &k->results[0];
+    assert_string_equal(m->id, "1");
+    assert_string_equal(m->name, k->made[0].name);
+    k->failed = strcmp(m->result, "ok") != 0 && strcmp(m->result, "rain") != 0;
+    k->report = arena_printf(a, "%s answered: %s.", m->name, m->result);
+    return k->report ? 0 : SHOAL_ENOMEM;
+}
+
+/* Something was called for the question: "I did nothing" would be wrong, and so is a deed whose result says that it
+ * failed. */
+static void what_results_say_goes_out_after_calls(void **state)
+{
+    static const struct {
+        const char *messages, *said, *told;
+        bool secret; /* another check holds it back */
+    } ROWS[] = {
+        {AFTER("turn on the kitchen light", LIGHT, "ok"), "Hm.", "Turning on Kitchen Light.", false},
+        {AFTER("turn on the kitchen light", LIGHT, "gone"), "Turning on Kitchen Light.",
+         "light.turn_on answered: gone.", false},
+        {AFTER("turn on the kitchen light", LIGHT, "gone"), "light.turn_on answered: gone.",
+         "light.turn_on answered: gone.", false},
+        {AFTER("will it rain?", WEATHER, "rain"), "It rains.", "get_weather answered: rain.", false},
+        {AFTER("will it rain?", WEATHER, "rain"), "It rains.", SAFE, true},
+    };
+    const verify_reporter reporter = {report_result};
+    regex *rain = NULL;
+    shoal_err err;
+    assert_int_equal(regex_compile(&rain, "rain", &err), 0);
+    verify_check both[] = {DEVICES[0],
+                           {.name = "pattern", .kind = VERIFY_PATTERN, .must_not = &rain, .n_must_not = 1}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        bench b;
+        outcome o;
+        bench_open_with(&b, both, ROWS[i].secret ? 2 : 1, USUAL, 2);
+        b.rule.reporter = &reporter;
+        Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
+        req.messages_json = (char *)(uintptr_t)ROWS[i].messages;
+        assert_non_null(ask_with(&b, &o, &req, 0));
+        for (size_t k = 0; k < b.s.n; k++) answer(b.s.calls[k], ROWS[i].said, NULL);
+        assert_string_equal(o.h.text, ROWS[i].told);
+        assert_string_equal(o.calls, "");
+        bench_close(&b);
+    }
+    regex_free(rain);
+}
+
 /* Two services fit: the same member chooses, by grammar; who cannot hands on. */
 static void options_are_put_to_the_same_member(void **state)
 {
@@ -690,6 +749,7 @@ int main(void)
         cmocka_unit_test(what_follows_from_the_context_passes),
         cmocka_unit_test(what_does_not_follow_or_is_not_judged_is_held_back),
         cmocka_unit_test(a_judge_is_not_waited_for_beyond_the_deadline),
+        cmocka_unit_test(what_results_say_goes_out_after_calls),
         cmocka_unit_test(the_end_waits_for_who_rests),
         cmocka_unit_test(words_that_were_taken_back_are_not_heard),
         cmocka_unit_test(a_prompt_that_is_given_back_is_no_answer),
