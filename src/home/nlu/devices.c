@@ -362,3 +362,11 @@ bool devices_has_unknown(const devices *d, const entity_mention *m)
         if (!devices_know(d, m->at[k]) && !devices_is_kind_word(d->lex, m->at[k], NULL)) return true;
     return false;
 }
+
+bool devices_mean_kinds(const devices *d, const entity_mention *m, uint64_t kinds)
+{
+    query q = query_of(d, m);
+    for (size_t k = 0; k < m->n; k++)
+        if (!((q.any[k] | q.named[k]) & kinds)) return false;
+    return m->n > 0;
+}

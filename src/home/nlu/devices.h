@@ -71,6 +71,8 @@ device_set devices_find(const devices *d, const entity_mention *m, uint64_t kind
 bool devices_is_sole_name(const devices *d, const entity_mention *m);
 /* Some word of the mention fits no device at all and means no kind. */
 bool devices_has_unknown(const devices *d, const entity_mention *m);
+/* There are words, and each means one of these kinds: "the door". */
+bool devices_mean_kinds(const devices *d, const entity_mention *m, uint64_t kinds);
 /* The word means a kind (any of its `words` or `names`), in singular or plural. */
 bool devices_is_kind_word(const lexicon *l, const char *folded, bool *ret_plural);
 

@@ -93,6 +93,27 @@ static void take_name(const grounder *g, attempt *t, size_t device, const entity
             device_set_add(&t->targets, i);
 }
 
+/* "open the door", where a lock may be the door's: what opens is careful, so it is asked which. */
+static void add_rivals(grounder *g, attempt *t, const entity_mention *said, bool *group)
+{
+    const action_def *x = t->action;
+    entity_mention m = *said;
+    bool unused;
+    if (!x->rivals || !attempt_is_careful(g, t)) return;
+    if (!devices_mean_kinds(&g->d, &m, x->rivals)) {
+        if (!*group) t->targets = devices_find(&g->d, &m, x->kinds | x->rivals, group);
+        return;
+    }
+    m.all = true; /* however well their names fit */
+    device_set all = devices_find(&g->d, &m, x->kinds | x->rivals, &unused);
+    for (size_t i = 0; i < g->d.n; i++) {
+        if (!device_set_has(&all, i) || attempt_serves(g, x, i)) continue;
+        t->targets = all;
+        *group = false;
+        return;
+    }
+}
+
 static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
 {
     bool group, unused;
@@ -106,6 +127,7 @@ static outcome named_target(grounder *g, attempt *t, const clause_rest *r)
     if (r->n_whole == 1 && is_that_name(g, r->device, m) && !group && !devices_has_unknown(&g->d, m) &&
         device_set_count(&t->targets) != 1)
         take_name(g, t, r->device, m);
+    add_rivals(g, t, m, &group);
     size_t before = device_set_count(&t->targets); /* "both lamps but not the kitchen one" */
     for (size_t i = 0; i < r->n_except; i++) {
         device_set gone = devices_find(&g->d, &r->except[i], UINT64_MAX, &unused);

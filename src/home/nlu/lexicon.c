@@ -301,6 +301,7 @@ static void read_actions(reader *r, const yaml_node *root)
         const yaml_node *makes = lexicon_failed(r) ? NULL : yaml_get(n, "makes");
         if (makes) x->makes = source_word(r->s, makes);
         x->kinds = read_kind_set(r, source_need(r->s, n, "kinds", YAML_LIST));
+        x->rivals = read_kind_set(r, yaml_get(n, "rivals"));
         read_takes(r, yaml_get(n, "takes"), x);
         x->implied = source_bool(r->s, yaml_get(n, "implied"), "implied");
         x->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");

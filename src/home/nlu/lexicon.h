@@ -133,6 +133,7 @@ typedef struct kind_def {
 typedef struct action_def {
     const char *service; /* NULL: only says `say` */
     uint64_t kinds;      /* bit i: kinds[i] */
+    uint64_t rivals;     /* of what is careful: kinds that the same words may mean, so it is asked which */
     const char *say, *verb;
     const char *deed;   /* "set the brightness of {name}"; NULL: verb and name */
     const char *makes;  /* the state that it leads to, folded; NULL: none that is known */
