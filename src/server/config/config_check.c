@@ -150,9 +150,10 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     const config_model *m = &c->models[i];
     char where[48];
     snprintf(where, sizeof where, "models[%zu].", i);
+    char such[NAME_SUCH_SIZE];
     if (!name_is_fine(m->name, strlen(m->name)))
-        return err_set(err, SHOAL_EINVALID, "%sname: '%s' " NAME_RULE "; aliases may hold ':' and '/'", where,
-                       m->name);
+        return err_set(err, SHOAL_EINVALID, "%sname: '%.100s' " NAME_RULE "%s; aliases may hold ':' and '/'",
+                       where, m->name, name_such(such, m->name));
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->models[k].name, m->name) == 0)
             return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of models[%zu]", where,

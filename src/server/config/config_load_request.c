@@ -29,9 +29,13 @@ static int config_load_request_check(const config_load_request *l, shoal_err *er
         return err_set(
             err, SHOAL_EINVALID,
             "model: say which model, by \"model\" (a name, or what shoal pull takes) or by \"path\"");
+    char such[NAME_SUCH_SIZE];
     if (l->as.name && !name_is_fine(l->as.name, strlen(l->as.name)))
         return err_set(err, SHOAL_EINVALID,
-                       "name: " NAME_RULE "; aliases of shoal.yaml may hold ':' and '/'");
+                       "name: '%.100s' " NAME_RULE
+                       "%s; aliases of shoal.yaml may hold ':' and '/', and so may "
+                       "names of copies (ollama cp)",
+                       l->as.name, name_such(such, l->as.name));
     if (l->as.sha256 && !hex_decode(l->as.sha256, strlen(l->as.sha256), digest, sizeof digest))
         return err_set(err, SHOAL_EINVALID, "sha256: must be the 64 hex digits of the file's SHA-256");
     return 0;

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "manager/manager_find.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -229,11 +228,8 @@ static int look_at(look *l, const char *path, int depth, shoal_err *err)
 int manager_name_by(char ret[NAME_BYTES_MAX + 1], const char *path, shoal_err *err)
 {
     const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path, *dot = strrchr(from, '.');
-    size_t n = dot && dot > from && !file_is_dir(path) ? (size_t)(dot - from) : strlen(from), k = 0;
-    for (; k < n && k < NAME_BYTES_MAX; k++)
-        ret[k] = isalnum((unsigned char)from[k]) || strchr("-_.", from[k]) ? from[k] : '-';
-    ret[k] = '\0';
-    if (name_is_fine(ret, k)) return 0;
+    size_t n = dot && dot > from && !file_is_dir(path) ? (size_t)(dot - from) : strlen(from);
+    if (name_make_fine(ret, from, n)) return 0;
     return err_set(err, SHOAL_EINVALID, "'%s' says no name; give it one (name)", path);
 }
 

@@ -104,6 +104,7 @@ static const bad_case bad_cases[] = {
     {MODELS "aliases: {a: a}\n", "aliases.a: 'a' is an alias itself", 3},
     {MODELS "aliases: {a: m, b: a}\n", "aliases.b: 'a' is an alias itself: name what is served, such as 'm'",
      3},
+    {"models: [{name: 'llama3.2:1b', path: a.gguf}]\n", "such as llama3.2-1b; aliases may hold", 1},
     {MODELS "aliases: {'two words': m}\n", "the name may hold letters, digits", 3},
     {MODELS "aliases: {'-rf': m}\n", "and begins with a letter", 3},
     {MODELS "aliases: {'': m}\n", "must not be empty", 3},

@@ -55,8 +55,12 @@ static void load_says_what_is_wrong(void **state)
         {"{\"model\":\"a\",\"replicas\":0}", "replicas: must be a whole number from 1 to 64"},
         {"{\"model\":\"a\",\"replicas\":65}", "replicas: "},
         {"{\"model\":\"a\",\"replicas\":\"2\"}", "replicas: "},
-        {"{\"model\":\"a\",\"name\":\"b/c\"}", "name: may hold letters"},
-        {"{\"model\":\"a\",\"name\":\"..\\u0001\"}", "name: may hold letters"},
+        {"{\"model\":\"a\",\"name\":\"b/c\"}",
+         "name: 'b/c' may hold letters, digits, '-', '_' and '.' only, and begins with a letter, a digit or "
+         "'_', such as b-c; aliases"},
+        {"{\"model\":\"a\",\"name\":\"..\\u0001\"}",
+         "name: '..\x01' may hold letters, digits, '-', '_' and '.' only, and begins with a letter, a digit "
+         "or '_'; aliases"},
         {"{\"model\":\"a\",\"sha256\":\"zz\"}", "sha256: "},
         {"{\"model\":\"a\",\"keep\":1}", "keep: "},
         {"{\"model\":\"a\",\"kv_type\":\"q8\"}", "kv_type: 'q8' is none of"},
