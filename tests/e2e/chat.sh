@@ -69,6 +69,10 @@ light.attic 'Attic Light' = off"
 echo "turn on the attic light" | "$SHOAL_BIN" chat --here home-chat-s --system "$system" --json | grep -q 'light\.attic' || fail "--system"
 echo "$(seq 200)" | tr '\n' ' ' | "$SHOAL_BIN" chat --here --no-home home-chat-s --context 64 >/dev/null 2>"$work/err" && fail "a line over the context"
 grep -q 'in the context of 64 tokens; say less at once, and --context N of shoal serve and load allows more' "$work/err" || fail "a full context: $(cat "$work/err")"
+# A line that fails costs the others nothing; the exit status tells it.
+printf '%s\nhi\n' "$(seq 200 | tr '\n' ' ')" | "$SHOAL_BIN" chat --here --no-home home-chat-s --context 64 >"$work/out" 2>"$work/err"
+[ "${PIPESTATUS[1]}" -eq 1 ] && grep -q 'in the context of 64 tokens' "$work/err" || fail "after a failed line: $(cat "$work/err")"
+[ -s "$work/out" ] || fail "nothing answers the line after a failed one"
 cd "$work" || fail "no folder"
 printf 'models: 7\n' >broken.yaml
 echo hello | "$SHOAL_BIN" chat --here home-chat-s --config broken.yaml >/dev/null 2>"$work/err" && fail "a broken configuration"

@@ -145,14 +145,20 @@ int cli_process_headers(buf *out, const char *key, shoal_err *err)
     return out->failed ? err_nomem(err) : 0;
 }
 
+#define NOBODY "no Shoal serves there"
+
 int cli_process_nobody(shoal_err *err)
 {
     shoal_err why = *err;
-    return err_set(
-        err, SHOAL_EUNAVAILABLE,
-        "no Shoal serves there (%.300s): start one with \"shoal serve\", or name another with --server or "
-        "SHOAL_HOST",
-        why.message);
+    return err_set(err, SHOAL_EUNAVAILABLE,
+                   NOBODY " (%.300s): start one with \"shoal serve\", or name another with --server or "
+                          "SHOAL_HOST",
+                   why.message);
+}
+
+bool cli_process_ends(int rc, const shoal_err *err)
+{
+    return rc == SHOAL_ENOMEM || strncmp(err->message, NOBODY, sizeof NOBODY - 1) == 0;
 }
 
 int cli_process_reach(const http_where *where, shoal_err *err)

@@ -45,6 +45,8 @@ int cli_process_post_json(const http_where *where, const char *path, const char 
  * address where nobody listens (err: why); that of an answer with this status and body (NULL: no JSON). */
 int cli_process_headers(buf *out, const char *key, shoal_err *err);
 int cli_process_nobody(shoal_err *err);
+/* After such an error, or without memory, the lines that are still to be sent fail as well. */
+bool cli_process_ends(int rc, const shoal_err *err);
 int cli_process_refused(int status, const json_t *answer, shoal_err *err);
 
 /* An answer on stdout: its text (unless that was shown already), calls and results; what was understood

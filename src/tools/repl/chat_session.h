@@ -35,6 +35,7 @@ typedef struct chat_session {
     bool terminal, colour; /* of standard output; what is said beside replies may be faint */
     bool untold;           /* the model has a home, and is not told of it since the talk goes on */
     bool unheard;          /* a reply could not be written, which has been said */
+    bool failed;           /* so did a line */
     bool leaves;           /* /quit */
 } chat_session;
 

@@ -7,6 +7,7 @@
 #include "logging/tty_style.h"
 #include "repl/chat_session.h"
 #include "cli/commands.h"
+#include "command/cli_process.h"
 #include "command/line_editor.h"
 
 static int open_history(line_editor **ret, const chat_session *s, shoal_err *err)
@@ -43,7 +44,7 @@ static void greet(const chat_session *s)
     free(use);
 }
 
-/* A person at a terminal may say something else after an error; a pipe ends with the first. */
+/* After an error comes the next line: a person may say something else, and of a pipe the exit status tells it. */
 static int take_line(chat_session *s, const char *line, shoal_err *err)
 {
     const char *said = line;
@@ -51,7 +52,9 @@ static int take_line(chat_session *s, const char *line, shoal_err *err)
     bool command = s->terminal && chat_command_is(line, &said);
     int rc = command ? chat_command_run(s, line, err) : *said ? chat_session_turn(s, said, err) : 0;
     fflush(stdout);
-    if (rc == 0 || !s->terminal || ferror(stdout)) return rc;
+    bool ends = ferror(stdout) || (!s->terminal && cli_process_ends(rc, err));
+    if (rc == 0 || ends) return rc;
+    s->failed = true;
     cli_say("shoal chat: %s\n", err->message);
     return 0;
 }
@@ -82,7 +85,7 @@ static int cmd_chat_finish(chat_session *s, int rc, const shoal_err *err)
 {
     if (ferror(stdout)) return cli_flush(CLI_OK);
     if (rc != 0) return cli_fail(&cmd_chat, err);
-    return s->unheard ? CLI_FAILED : CLI_OK;
+    return s->unheard || (s->failed && !s->terminal) ? CLI_FAILED : CLI_OK;
 }
 
 static int cmd_chat_run(int argc, char **argv)

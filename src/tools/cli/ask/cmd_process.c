@@ -120,7 +120,7 @@ static int ask_lines(const http_where *where, cli_process_ask *with, form as, si
         n++;
         rc = cmd_process_ask(where, with, as, err);
         fflush(stdout);
-        if (rc == 0 || rc == SHOAL_ENOMEM || strncmp(err->message, "no Shoal", 8) == 0) continue;
+        if (rc == 0 || cli_process_ends(rc, err)) continue;
         cli_say("shoal process: %s\n", err->message);
         ++*ret_failed;
         rc = 0;
