@@ -170,6 +170,19 @@ grep -q "^note: .*c.yaml:$last: api_keys\[0\].models\[1\]: no model, .* matches 
 "$SHOAL_BIN" config check --json "$work/c.yaml" | grep -q '"right":true,"error":null,"notes":\["' || fail "as JSON"
 "$SHOAL_BIN" config check --json "$work/nothing.yaml" >"$work/out" 2>"$log" && fail "a file that is not there is right"
 grep -q '"right":false,"error":".*No such file' "$work/out" || fail "as JSON: $(cat "$work/out")"
+# All that is wrong is told, in the order of lines; what depends on a wrong section is not.
+echo "listen: here
+models: [{name: home-intent, path: none.gguf}, {name: home-chat-x}]
+manifest: $models/models.json
+aliases: {a: b}" >"$work/wrong.yaml"
+"$SHOAL_BIN" config check "$work/wrong.yaml" >/dev/null 2>"$log" && fail "a wrong file is right"
+[ "$(grep -o 'wrong.yaml:[0-9]*: [a-z]*' "$log" | tr '\n' ' ')" = "wrong.yaml:1: listen wrong.yaml:2: models wrong.yaml:4: aliases " ] ||
+    fail "all that is wrong: $(cat "$log")"
+"$SHOAL_BIN" config check --json "$work/wrong.yaml" 2>/dev/null | grep -q '"right":false,"error":".*:1: listen.*"errors":\[".*:1: listen.*:4: aliases' || fail "as JSON"
+echo "models: [{name: home-chat-x}, {name: home-intent}, {name: home-chat-y}]
+manifest: $models/models.json" >"$work/wrong.yaml"
+"$SHOAL_BIN" config check "$work/wrong.yaml" >/dev/null 2>"$log" && fail "models that are nowhere"
+[ "$(grep -c 'has no path and is not in' "$log")" -eq 2 ] || fail "models that are nowhere: $(cat "$log")"
 "$SHOAL_BIN" config show "$work/c.yaml" >"$work/shown.yaml" || fail "config show"
 grep -q "$digest" "$work/shown.yaml" && fail "a digest is shown"
 grep -q '^  max_streams: 128$' "$work/shown.yaml" || fail "no default of the server: $(head -20 "$work/shown.yaml")"

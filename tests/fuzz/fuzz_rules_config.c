@@ -73,12 +73,31 @@ static void read_again(const gateway_config *c)
     buf_done(&b);
 }
 
+/* All that is wrong: in the order of lines, with what would be told first, and nothing where all is right. */
+static void read_all(const char *text, size_t size, int rc_first, const shoal_err *first)
+{
+    config_faults all = {0};
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    int rc = config_parse_all(&c, &HOME_STAGES, text, size, "fuzz.yaml", &all, &err);
+    bool no_memory = rc == SHOAL_ENOMEM || rc_first == SHOAL_ENOMEM,
+         same = all.n == 0 || all.n == CONFIG_FAULTS_MAX;
+    config_faults_sort(&all);
+    for (size_t i = 0; i < all.n; i++) same |= strcmp(all.list[i].sentence, first->message) == 0;
+    for (size_t i = 1; i < all.n; i++)
+        if (all.list[i].line < all.list[i - 1].line) abort();
+    if (!no_memory && ((rc == 0) != (rc_first == 0) || !same || (rc == 0 && all.n > 0))) abort();
+    if (rc == 0) config_free(c);
+    config_faults_done(&all);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     shoal_err err = {0};
     gateway_config *c = NULL;
     int rc = config_parse(&c, &HOME_STAGES, (const char *)data, size, "fuzz.yaml", &err);
     if ((rc == 0) != (c != NULL) || (rc && !err.message[0])) abort();
+    read_all((const char *)data, size, rc, &err);
     if (!rc)
         for (size_t i = 0; i < c->n_pipelines; i++) use(&c->pipelines[i]);
     if (!rc) read_again(c);

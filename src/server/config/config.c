@@ -20,6 +20,7 @@ typedef struct config_file {
     gateway_config pub; /* first: the public functions find the file from it */
     arena *mem;
     yaml_doc *doc;
+    config_faults *faults; /* NULL: the first error ends it */
 } config_file;
 
 /* ---- where a field stands ---- */
@@ -82,6 +83,21 @@ int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
     va_end(ap);
     int rc = locate((const config_file *)c, SHOAL_EINVALID, &own);
     return err_set(err, rc, "%s", own.message);
+}
+
+int config_found(const gateway_config *c, int rc, shoal_err *err)
+{
+    return config_faults_add(((const config_file *)c)->faults, rc, err);
+}
+
+int config_found_at(const gateway_config *c, int rc, shoal_err *err)
+{
+    return config_found(c, locate((const config_file *)c, rc, err), err);
+}
+
+int config_found_none(const gateway_config *c, int rc, shoal_err *err)
+{
+    return config_faults_end(((const config_file *)c)->faults, rc, err);
 }
 
 const char *config_keep(gateway_config *c, const char *s)
@@ -196,7 +212,7 @@ static int open_pipelines(config_file *f, shoal_err *err)
     for (size_t i = 0; !rc && i < f->pub.n_pipelines; i++) {
         char where[48];
         snprintf(where, sizeof where, "pipelines[%zu].", i);
-        rc = locate(f, pipeline_open(&f->pub.pipelines[i], where, err), err);
+        rc = config_found_at(&f->pub, pipeline_open(&f->pub.pipelines[i], where, err), err);
     }
     return rc;
 }
@@ -204,7 +220,8 @@ static int open_pipelines(config_file *f, shoal_err *err)
 static int check_readable(const config_file *f, const char *field, const char *path, shoal_err *err)
 {
     if (!path || access(path, R_OK) == 0) return 0;
-    return config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
+    int rc = config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
+    return config_found(&f->pub, rc, err);
 }
 
 static int check_adapters(const config_file *f, size_t i, shoal_err *err)
@@ -230,7 +247,8 @@ static int check_tls(const config_file *f, shoal_err *err)
     int rc = tls_context_new(&ctx, TLS_SERVER, &o, &why);
     tls_context_unref(ctx);
     if (!rc) return 0;
-    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "tls: %s", why.message);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return config_found(&f->pub, config_fail(&f->pub, err, "tls: %s", why.message), err);
 }
 
 /* The same for what etcd is spoken to with. */
@@ -248,7 +266,8 @@ static int check_etcd(const config_file *f, shoal_err *err)
     rc = tls_context_new(&ctx, TLS_CLIENT, &o, &why);
     tls_context_unref(ctx);
     if (!rc) return 0;
-    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "discovery.etcd: %s", why.message);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return config_found(&f->pub, config_fail(&f->pub, err, "discovery.etcd: %s", why.message), err);
 }
 
 static int check_files(const config_file *f, shoal_err *err)
@@ -269,16 +288,19 @@ static int check_files(const config_file *f, shoal_err *err)
 
 /* ---- parse ---- */
 
+/* What lacks a key or an entry is not checked: it would seem to miss that. */
 static int read_checked(config_file *f, shoal_err *err)
 {
-    int rc = config_read(&config_schema, f->pub.kinds, f->doc, f->mem, &f->pub, err);
+    int rc = config_read_all(&config_schema, f->pub.kinds, f->doc, f->mem, &f->pub, f->faults, err);
+    rc = config_faults_end(f->faults, rc, err);
     for (size_t i = 0; !rc && i < f->pub.n_pipelines; i++) f->pub.pipelines[i].kinds = f->pub.kinds;
-    if (!rc) rc = locate(f, config_check(&f->pub, err), err);
+    if (!rc) rc = config_check(&f->pub, err);
     return rc ? rc : config_prices_fill(&f->pub, f->mem, err);
 }
 
-int config_parse(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
-                 const char *what, shoal_err *err)
+/* With `faults`, what was found wrong with a configuration that could be read is there alone. */
+static int parse(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
+                 const char *what, config_faults *faults, shoal_err *err)
 {
     if (len > CONFIG_MAX_BYTES)
         return err_set(err, SHOAL_ELIMIT, "%s: a configuration may hold %u bytes, this one has %zu", what,
@@ -298,6 +320,7 @@ int config_parse(gateway_config **ret, const stage_registry *kinds, const char *
     f->mem = mem;
     f->doc = doc;
     f->pub.kinds = kinds ? kinds : &PLAIN_STAGES;
+    f->faults = faults;
     rc = read_checked(f, err);
     if (rc)
         config_free(&f->pub);
@@ -306,17 +329,37 @@ int config_parse(gateway_config **ret, const stage_registry *kinds, const char *
     return rc;
 }
 
+int config_parse(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
+                 const char *what, shoal_err *err)
+{
+    return parse(ret, kinds, yaml, len, what, NULL, err);
+}
+
+int config_parse_all(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
+                     const char *what, config_faults *faults, shoal_err *err)
+{
+    gateway_config *c = NULL;
+    int rc = parse(&c, kinds, yaml, len, what, faults, err);
+    if (!rc && (rc = config_faults_end(faults, 0, err)) != 0)
+        config_free(c);
+    else if (!rc)
+        *ret = c;
+    return rc;
+}
+
 static int config_config_load(gateway_config **ret, const stage_registry *kinds, const char *path,
-                              bool trained, shoal_err *err)
+                              bool trained, config_faults *faults, shoal_err *err)
 {
     buf text = {0};
     gateway_config *c = NULL;
     int rc = file_read(&text, path, CONFIG_MAX_BYTES, err);
-    if (!rc) rc = config_parse(&c, kinds, text.data ? text.data : "", text.len, path, err);
+    if (!rc) rc = parse(&c, kinds, text.data ? text.data : "", text.len, path, faults, err);
     if (!rc) rc = resolve_paths((config_file *)c, path, err);
     if (!rc) rc = check_files((config_file *)c, err);
+    if (!rc) rc = config_found_none(c, 0, err);
     if (!rc) rc = open_pipelines((config_file *)c, err);
-    if (!rc && trained) rc = locate((config_file *)c, routes_open(&c->book, err), err);
+    if (!rc && trained) rc = config_found_at(c, routes_open(&c->book, err), err);
+    if (!rc) rc = config_found_none(c, 0, err);
     if (rc)
         config_free(c);
     else
@@ -327,12 +370,18 @@ static int config_config_load(gateway_config **ret, const stage_registry *kinds,
 
 int config_load(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err)
 {
-    return config_config_load(ret, kinds, path, true, err);
+    return config_config_load(ret, kinds, path, true, NULL, err);
 }
 
 int config_load_untrained(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err)
 {
-    return config_config_load(ret, kinds, path, false, err);
+    return config_config_load(ret, kinds, path, false, NULL, err);
+}
+
+int config_load_all(gateway_config **ret, const stage_registry *kinds, const char *path,
+                    config_faults *faults, shoal_err *err)
+{
+    return config_config_load(ret, kinds, path, true, faults, err);
 }
 
 void config_free(gateway_config *c)

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/config_faults.h"
 #include "base/err.h"
 #include "json/sampling.h"
 #include "json/tuning.h"
@@ -200,18 +201,30 @@ typedef struct gateway_config {
 /* Read, check, and open what its stages name. `kinds`: what the program registered; NULL: PLAIN_STAGES. Relative paths in it count from its folder;
  * errors begin with "path:line: " where a line is to blame. */
 int config_load(gateway_config **ret, const stage_registry *kinds, const char *path, shoal_err *err);
+/* The same; with `faults` (config_faults.h) each error that does not depend on another is there. Later ones are, too:
+ * the configuration remembers `faults`, which must live as long, for config_found. SHOAL_EINVALID without one in
+ * `faults`: it is no YAML, and err alone says so. */
+int config_load_all(gateway_config **ret, const stage_registry *kinds, const char *path,
+                    config_faults *faults, shoal_err *err);
 /* The same, but for centroids, which need not be there yet: for whoever makes them. */
 int config_load_untrained(gateway_config **ret, const stage_registry *kinds, const char *path,
                           shoal_err *err);
 /* The same from text; `what` names it in errors. */
 int config_parse(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
                  const char *what, shoal_err *err);
+/* The same; what was found is in `faults`, and none was found if 0 is returned. */
+int config_parse_all(gateway_config **ret, const stage_registry *kinds, const char *yaml, size_t len,
+                     const char *what, config_faults *faults, shoal_err *err);
 void config_free(gateway_config *c); /* NULL is fine */
 
 /* SHOAL_EINVALID about a field, for whoever finds out later that its value cannot be: the sentence begins
  * with the field's path, "models[0].path: no such file", and gets "shoal.yaml:7: " before it. */
 int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* What a check of the configuration returned: of one that collects errors (config_load_all) 0 where rc is
+ * SHOAL_EINVALID, which is kept; else rc. config_found_none: SHOAL_EINVALID once anything was kept, else rc. */
+int config_found(const gateway_config *c, int rc, shoal_err *err);
+int config_found_none(const gateway_config *c, int rc, shoal_err *err);
 /* A copy of s that lives as long as the config; NULL when out of memory. */
 const char *config_keep(gateway_config *c, const char *s);
 

@@ -107,6 +107,7 @@ static int check_keys(const gateway_config *c, shoal_err *err)
 int config_check_aliases(const gateway_config *c, shoal_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; !rc && i < c->n_aliases; i++) rc = check_alias(c, &c->aliases[i], err);
-    return rc ? rc : check_keys(c, err);
+    for (size_t i = 0; !rc && i < c->n_aliases; i++)
+        rc = config_found_at(c, check_alias(c, &c->aliases[i], err), err);
+    return rc ? rc : config_found_at(c, check_keys(c, err), err);
 }

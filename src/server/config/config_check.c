@@ -221,7 +221,8 @@ static int check_fallbacks(const gateway_config *c, shoal_err *err)
     bool *seen = calloc(c->n_models + 1, sizeof *seen);
     int rc = seen ? 0 : err_nomem(err);
     for (size_t i = 0; !rc && i < c->n_models; i++)
-        for (size_t k = 0; !rc && k < c->models[i].n_fallback; k++) rc = check_stand_in(c, i, k, seen, err);
+        for (size_t k = 0; !rc && k < c->models[i].n_fallback; k++)
+            rc = config_found_at(c, check_stand_in(c, i, k, seen, err), err);
     free(seen);
     return rc;
 }
@@ -420,23 +421,29 @@ static int check_moderation(const gateway_config *c, shoal_err *err)
                    c->moderation.model);
 }
 
+static int found_in_routes(const void *config, int rc, shoal_err *err)
+{
+    return config_found_at(config, rc, err);
+}
+
 int config_check(gateway_config *c, shoal_err *err)
 {
-    int rc = check_doors(c, err);
-    if (!rc) rc = check_cluster(c, err);
-    if (!rc) rc = check_discovery(c, err);
-    if (!rc) rc = check_sessions(&c->sessions, err);
+    int rc = config_found_at(c, check_doors(c, err), err);
+    if (!rc) rc = config_found_at(c, check_cluster(c, err), err);
+    if (!rc) rc = config_found_at(c, check_discovery(c, err), err);
+    if (!rc) rc = config_found_at(c, check_sessions(&c->sessions, err), err);
     if (!rc) rc = config_check_keys(c, err);
-    if (!rc) rc = check_names(c, err);
-    if (!rc) rc = check_library(&c->library, err);
-    for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
+    if (!rc) rc = config_found_at(c, check_names(c, err), err);
+    if (!rc) rc = config_found_at(c, check_library(&c->library, err), err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = config_found_at(c, check_model(c, i, err), err);
     if (!rc) rc = check_fallbacks(c, err);
-    if (!rc) rc = check_moderation(c, err);
+    if (!rc) rc = config_found_at(c, check_moderation(c, err), err);
     if (!rc) rc = config_check_ensembles(c, err);
-    for (size_t i = 0; !rc && i < c->n_hosts; i++) rc = check_host(c, i, err);
-    for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
-    if (!rc) rc = routes_check(&c->book, is_model, c, err);
+    for (size_t i = 0; !rc && i < c->n_hosts; i++) rc = config_found_at(c, check_host(c, i, err), err);
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++)
+        rc = config_found_at(c, check_pipeline(c, i, err), err);
+    if (!rc) rc = routes_check(&c->book, is_model, found_in_routes, c, err);
     if (!rc) rc = config_check_aliases(c, err);
-    if (!rc) rc = config_check_cache(c, err);
-    return rc ? rc : routes_open_patterns(&c->book, err);
+    if (!rc) rc = config_found_at(c, config_check_cache(c, err), err);
+    return rc ? rc : config_found_at(c, routes_open_patterns(&c->book, err), err);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/config.h"
+#include "config/config_schema.h"
 #include "regex/regex.h"
 
 const config_ensemble *config_ensemble_find(const gateway_config *c, const char *name)
@@ -239,6 +239,7 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
 int config_check_ensembles(const gateway_config *c, shoal_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = check_ensemble(c, i, err);
+    for (size_t i = 0; !rc && i < c->n_ensembles; i++)
+        rc = config_found_at(c, check_ensemble(c, i, err), err);
     return rc;
 }

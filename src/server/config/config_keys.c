@@ -166,11 +166,14 @@ int config_check_keys(gateway_config *c, shoal_err *err)
 {
     placed_digest *all = calloc(c->n_api_keys + 1, sizeof *all);
     int rc = all ? 0 : err_nomem(err);
+    size_t n = 0;
     for (size_t i = 0; !rc && i < c->n_api_keys; i++) {
-        all[i].at = i;
-        rc = check_key(c, i, &all[i].digest, err);
+        all[n].at = i;
+        rc = check_key(c, i, &all[n].digest, err);
+        n += rc == 0;
+        rc = config_found_at(c, rc, err);
     }
-    if (!rc) rc = check_twice(all, c->n_api_keys, err);
+    if (!rc) rc = config_found_at(c, check_twice(all, n, err), err);
     free(all);
     return rc;
 }

@@ -12,6 +12,7 @@ typedef struct reader {
     const stage_registry *kinds;
     const yaml_doc *doc;
     arena *mem;
+    config_faults *faults; /* NULL: the first error ends it */
     shoal_err *err;
     size_t n_path;
     char path[256];
@@ -245,6 +246,7 @@ static int read_list(reader *r, const config_field *f, const yaml_node *n, char 
         size_t before = config_read_enter(r, NULL, i);
         rc = f->of ? read_item(r, f, n->items[i], items + i * bytes)
                    : config_read_read_text(r, n->items[i], 1, f->max_text, (const char **)(void *)items + i);
+        rc = config_faults_add(r->faults, rc, r->err);
         config_read_leave(r, before);
     }
     return rc;
@@ -271,6 +273,7 @@ static int read_pairs(reader *r, const config_field *f, const yaml_node *n, char
         if (!rc)
             rc = config_read_read_text(r, n->items[i], value->min, value->max,
                                        (const char **)(void *)(item + value->at));
+        rc = config_faults_add(r->faults, rc, r->err);
         config_read_leave(r, before);
     }
     return rc;
@@ -332,23 +335,34 @@ static int check_required(reader *r, const config_record *rec, const yaml_node *
 static int read_record(reader *r, const config_record *rec, const yaml_node *n, char *into)
 {
     if (n->kind != YAML_MAP) return wrong_kind(r, n, YAML_MAP);
-    for (size_t i = 0; i < n->n; i++) {
-        const config_field *f = find_field(rec, n->keys[i]->text);
-        if (!f) return unknown_key(r, rec, n->keys[i]);
-    }
-    int rc = check_required(r, rec, n);
+    int rc = 0;
+    bool known = true;
     for (size_t i = 0; !rc && i < n->n; i++) {
+        if (find_field(rec, n->keys[i]->text)) continue;
+        known = false;
+        rc = config_faults_add(r->faults, unknown_key(r, rec, n->keys[i]), r->err);
+    }
+    /* What is required may be there, wrongly spelt. */
+    if (!rc && known) rc = config_faults_add(r->faults, check_required(r, rec, n), r->err);
+    for (size_t i = 0; !rc && i < n->n; i++) {
+        const config_field *f = find_field(rec, n->keys[i]->text);
         size_t before = config_read_enter(r, n->keys[i]->text, 0);
-        rc = read_field(r, find_field(rec, n->keys[i]->text), n->items[i], into);
+        rc = f ? config_faults_add(r->faults, read_field(r, f, n->items[i], into), r->err) : 0;
         config_read_leave(r, before);
     }
     return rc;
 }
 
+int config_read_all(const config_record *schema, const stage_registry *kinds, const yaml_doc *doc, arena *mem,
+                    void *into, config_faults *faults, shoal_err *err)
+{
+    reader r = {.kinds = kinds, .doc = doc, .mem = mem, .faults = faults, .err = err};
+    set_defaults(schema, into);
+    return config_faults_add(faults, read_record(&r, schema, yaml_root(doc), into), err);
+}
+
 int config_read(const config_record *schema, const stage_registry *kinds, const yaml_doc *doc, arena *mem,
                 void *into, shoal_err *err)
 {
-    reader r = {.kinds = kinds, .doc = doc, .mem = mem, .err = err};
-    set_defaults(schema, into);
-    return read_record(&r, schema, yaml_root(doc), into);
+    return config_read_all(schema, kinds, doc, mem, into, NULL, err);
 }

@@ -65,14 +65,21 @@ extern const config_record config_nodes_schema; /* of config_nodes.h; fills a co
  * document's. Errors are "file:line: path: ...", as of yaml_fail. */
 int config_read(const config_record *schema, const stage_registry *kinds, const yaml_doc *doc, arena *mem,
                 void *into, shoal_err *err);
+/* The same; with `faults` an error of one key or entry keeps no other from being read. `into` is whole only where none
+ * was found. */
+int config_read_all(const config_record *schema, const stage_registry *kinds, const yaml_doc *doc, arena *mem,
+                    void *into, config_faults *faults, shoal_err *err);
 
 /* The word that was probably meant: few letters away from `given`, in any case; NULL when none is near. */
 const char *config_nearest(const char *given, const char *const *words, size_t n_words);
 
 enum { CONFIG_NAME_BYTES = 65 };
 
-/* Names, references and formats that a row cannot say. The sentence starts with the field's path:
- * "models[1].name: ...". */
+/* Names, references and formats that a row cannot say: what is wrong is given to config_found, section by section and
+ * entry by entry. */
 int config_check(gateway_config *c, shoal_err *err);
+
+/* Put "file:line: " before a sentence that begins with a field's path, "models[1].name: ...", then config_found. */
+int config_found_at(const gateway_config *c, int rc, shoal_err *err);
 
 #endif

@@ -174,9 +174,10 @@ bool route_matches(const char *s, const char *with);
 void route_each(const config_route *r, void (*fn)(void *user, const char *name), void *user);
 
 /* What its rows cannot say: no loop, no name twice, targets that exist (is_model says so), domains that are
- * asked for. The sentence begins with the field's path. SHOAL_EINVALID. */
-int routes_check(const route_book *b, bool (*is_model)(const void *user, const char *name), const void *user,
-                 shoal_err *err);
+ * asked for. The sentence begins with the field's path. SHOAL_EINVALID.
+ * found is given what each domain, each route and the search for loops came to; what it returns, if not 0, ends it. */
+int routes_check(const route_book *b, bool (*is_model)(const void *user, const char *name),
+                 int (*found)(const void *user, int rc, shoal_err *err), const void *user, shoal_err *err);
 /* Compile the patterns, and read the centroids. */
 int routes_open(route_book *b, shoal_err *err);
 int routes_open_patterns(route_book *b, shoal_err *err);

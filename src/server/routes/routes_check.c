@@ -262,12 +262,12 @@ static int check_set(checking *c, size_t i)
     return 0;
 }
 
-int routes_check(const route_book *b, bool (*is_model)(const void *user, const char *name), const void *user,
-                 shoal_err *err)
+int routes_check(const route_book *b, bool (*is_model)(const void *user, const char *name),
+                 int (*found)(const void *user, int rc, shoal_err *err), const void *user, shoal_err *err)
 {
     checking c = {.book = b, .is_model = is_model, .user = user, .err = err};
     int rc = 0;
-    for (size_t i = 0; !rc && i < b->n_domains; i++) rc = check_set(&c, i);
-    for (size_t i = 0; !rc && i < b->n_routes; i++) rc = check_route(&c, i);
-    return rc ? rc : check_loops(&c);
+    for (size_t i = 0; !rc && i < b->n_domains; i++) rc = found(user, check_set(&c, i), err);
+    for (size_t i = 0; !rc && i < b->n_routes; i++) rc = found(user, check_route(&c, i), err);
+    return rc ? rc : found(user, check_loops(&c), err);
 }

@@ -30,14 +30,15 @@ static int check_hosts(const gateway_config *c, shoal_err *err)
 int serve_check(const gateway_config *c, const worker_spec *specs, json_t *notes, shoal_err *err)
 {
     serve_stages stages = {0};
-    int rc = serve_models_check(c, specs, notes, err);
-    if (rc == 0) rc = serve_stages_open(&stages, c, specs, err);
-    if (rc == 0) rc = ensembles_check(c, err);
-    if (rc == 0) rc = pipeline_calls_check(c, err);
-    if (rc == 0) rc = admission_check_config(c, &ENDPOINTS, err);
-    if (rc == 0) rc = check_hosts(c, err);
+    int rc = config_found(c, serve_models_check(c, specs, notes, err), err);
+    bool fit = rc == 0 && config_found_none(c, 0, err) == 0;
+    if (fit) rc = config_found(c, serve_stages_open(&stages, c, specs, err), err);
+    if (rc == 0) rc = config_found(c, ensembles_check(c, err), err);
+    if (rc == 0) rc = config_found(c, pipeline_calls_check(c, err), err);
+    if (rc == 0) rc = config_found(c, admission_check_config(c, &ENDPOINTS, err), err);
+    if (rc == 0) rc = config_found(c, check_hosts(c, err), err);
     serve_stages_done(&stages);
-    return rc;
+    return config_found_none(c, rc, err);
 }
 
 /* ---- notes --------------------------------------------------------------------------------------- */

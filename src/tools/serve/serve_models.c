@@ -114,7 +114,8 @@ int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err
     worker_spec *specs = calloc(c->n_models, sizeof *specs);
     int rc = specs ? 0 : err_nomem(err);
     for (size_t i = 0; !rc && i < c->n_models; i++)
-        rc = serve_models_find_model(c, i, &m, &manifest_path, &specs[i], err);
+        rc = config_found(c, serve_models_find_model(c, i, &m, &manifest_path, &specs[i], err), err);
+    if (!rc) rc = config_found_none(c, 0, err);
     if (!rc) rc = serve_calibrations_check(c, specs, m, manifest_path, err);
     manifest_free(m);
     free(manifest_path);
@@ -365,11 +366,14 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, json_t
     for (size_t at = 0; !rc && at < lines->len;) {
         const char *end = memchr(lines->data + at, '\n', lines->len - at);
         size_t len = (end ? (size_t)(end - lines->data) : lines->len) - at;
-        rc = use_line(c, lines->data + at, len, all, seen, err);
+        rc = config_found(c, use_line(c, lines->data + at, len, all, seen, err), err);
         at += len + 1;
     }
     for (size_t i = 0; !rc && all && i < c->n_models; i++)
-        if (!seen[i]) rc = config_fail(c, err, "models[%zu]: the process that read its file died", i);
+        if (!seen[i])
+            rc = config_found(c, config_fail(c, err, "models[%zu]: the process that read its file died", i),
+                              err);
+    if (!rc) rc = config_found_none(c, 0, err);
     if (!rc) rc = fit_fallbacks(c, seen, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = note_context(notes, c->models[i].name, seen[i], err);
     for (size_t i = 0; i < c->n_models; i++) json_decref(seen[i]);
@@ -381,7 +385,8 @@ static int fit(const gateway_config *c, const worker_spec *specs, bool all, json
 {
     buf lines = {0};
     int rc = 0;
-    for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = serve_tools_check(c, i, err);
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++)
+        rc = config_found(c, serve_tools_check(c, i, err), err);
     if (!rc) rc = read_models(c, specs, all ? NULL : is_used, &lines, err);
     if (!rc) rc = use_lines(c, &lines, all, notes, err);
     buf_done(&lines);

@@ -724,6 +724,55 @@ static void an_unknown_key_has_no_table(void **state)
     buf_done(&out);
 }
 
+/* One sentence each, "LINE: " and a beginning, in the order of lines. */
+static void tells(const char *text, const char *const *want, size_t n)
+{
+    gateway_config *c = NULL;
+    config_faults all = {0};
+    shoal_err err = {0};
+    assert_int_equal(config_parse_all(&c, NULL, text, strlen(text), "c.yaml", &all, &err), SHOAL_EINVALID);
+    config_faults_sort(&all);
+    for (size_t i = 0; i < all.n && i < n; i++) {
+        const char *sentence = all.list[i].sentence + strlen("c.yaml:");
+        if (strncmp(sentence, want[i], strlen(want[i])) != 0)
+            fail_msg("%zu: %s\nnot %s", i, sentence, want[i]);
+    }
+    assert_int_equal(all.n, n);
+    config_faults_done(&all);
+}
+
+static void config_tells_each_error_of_its_own(void **state)
+{
+    static const char *const keys[] = {
+        "1: there is no key 'listn' here", "2: cache.mb: must be",
+        "2: cache.ttl_s: must be",         "4: models[0]: there is no key 'nam' here",
+        "6: models[2].context: must be",   "7: aliases.b: must not be empty"};
+    tells("listn: x\ncache: {mb: lots, ttl_s: -1}\nmodels:\n  - {nam: a}\n  - {name: b}\n"
+          "  - {name: c, context: no}\naliases: {a: b, b: ''}\n",
+          keys, sizeof keys / sizeof *keys);
+    static const char *const meanings[] = {
+        "1: listen: 'nowhere' is not HOST:PORT",
+        "3: models[0].name: 'a:b' may hold",
+        "4: models[1].fallback[0]: 'q' is not among",
+        "6: pipelines[0].stages[0].model: 'm' is not among",
+        "7: pipelines[1].name: 'p p' may hold",
+        "8: routes[0].rules[0].model: 'none' is neither",
+        "8: routes[1].rules: 'r2' needs",
+        "9: aliases.a: 'q' is no model",
+        "9: aliases.c: 'r' is no model",
+        "10: api_keys[0].sha256: must be",
+        "11: api_keys[2].sha256: must be",
+    };
+    tells("listen: nowhere\nmodels:\n  - {name: 'a:b'}\n  - {name: y, fallback: [q]}\npipelines:\n"
+          "  - {name: p, stages: [{name: a, kind: classify, model: m}]}\n"
+          "  - {name: p p, stages: [{name: a, kind: classify, model: y}]}\n"
+          "routes: [{name: r1, rules: [{model: none}]}, {name: r2}]\naliases: {a: q, b: y, c: r}\n"
+          "api_keys: [{name: a, sha256: x}, {name: b, sha256: " KEY_LOW "},\n  {name: c, sha256: y}]\n",
+          meanings, sizeof meanings / sizeof *meanings);
+    static const char *const yaml[] = {"x"};
+    tells("a: [\n", yaml, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -747,6 +796,7 @@ int main(void)
         cmocka_unit_test(tables_of_keys_follow_the_rows),
         cmocka_unit_test(keys_apart_have_a_table_of_their_own),
         cmocka_unit_test(an_unknown_key_has_no_table),
+        cmocka_unit_test(config_tells_each_error_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

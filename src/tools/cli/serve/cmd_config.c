@@ -9,6 +9,7 @@
 #include "json/json_put.h"
 #include "command/cli_home.h"
 #include "config/config_docs.h"
+#include "config/config_faults.h"
 #include "config/config_put.h"
 #include "serve/serve_check.h"
 #include "serve/serve_models.h"
@@ -35,43 +36,64 @@ static void say_right(const gateway_config *c, const char *path, const json_t *n
            c->n_api_keys == 1 ? "" : "s", c->listen);
 }
 
-/* {"file", "right", "error", "notes"} */
-static int say_json(const char *path, const json_t *notes, int rc, const shoal_err *why, shoal_err *err)
+static void put_faults(buf *out, const config_faults *all)
+{
+    buf_puts(out, ",\"errors\":[");
+    for (size_t i = 0; i < all->n; i++) {
+        buf_puts(out, i ? "," : "");
+        json_put_string(out, all->list[i].sentence, strlen(all->list[i].sentence));
+    }
+    buf_putc(out, ']');
+}
+
+/* {"file", "right", "error", "notes", "errors"} */
+static int say_json(const char *path, const json_t *notes, const config_faults *all, shoal_err *err)
 {
     buf out = {0};
     buf_putc(&out, '{');
     json_put_text(&out, "file", path);
-    buf_printf(&out, ",\"right\":%s,\"error\":", rc == 0 ? "true" : "false");
-    if (rc == 0)
+    buf_printf(&out, ",\"right\":%s,\"error\":", all->n == 0 ? "true" : "false");
+    if (all->n == 0)
         buf_puts(&out, "null");
     else
-        json_put_string(&out, why->message, strlen(why->message));
+        json_put_string(&out, all->list[0].sentence, strlen(all->list[0].sentence));
     buf_puts(&out, ",\"notes\":");
     json_put(&out, notes);
+    put_faults(&out, all);
     if (!out.failed) cli_printf("%s}\n", out.data);
     int failed = out.failed;
     buf_done(&out);
-    return failed ? err_nomem(err) : rc == 0 ? CLI_OK : CLI_FAILED;
+    return failed ? err_nomem(err) : all->n == 0 ? CLI_OK : CLI_FAILED;
+}
+
+/* All that is wrong with the file, in the order of its lines. `all` is empty if it is right. */
+static int find_faults(gateway_config **ret, const char *path, json_t *notes, config_faults *all,
+                       shoal_err *err)
+{
+    int rc = config_load_all(ret, &HOME_STAGES, path, all, err);
+    if (rc == 0) rc = look_over(*ret, notes, err);
+    if (rc == SHOAL_ENOMEM) return rc;
+    if (rc != 0 && all->n == 0) rc = config_faults_add(all, SHOAL_EINVALID, err); /* no YAML, no file */
+    config_faults_sort(all);
+    return rc == SHOAL_ENOMEM ? rc : 0;
 }
 
 static int cmd_config_check(const char *path, bool json, shoal_err *err)
 {
     gateway_config *c = NULL;
     json_t *notes = json_array();
-    shoal_err why = {0};
-    int rc = notes ? config_load(&c, &HOME_STAGES, path, &why) : err_nomem(&why);
-    if (rc == 0) rc = look_over(c, notes, &why);
-    if (rc != 0 && rc != SHOAL_ENOMEM) cli_say("shoal config: %s\n", why.message);
-    if (rc == SHOAL_ENOMEM)
-        rc = err_nomem(err);
-    else if (json)
-        rc = say_json(path, notes, rc, &why, err);
-    else if (rc == 0)
+    config_faults all = {0};
+    int rc = notes ? find_faults(&c, path, notes, &all, err) : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < all.n; i++) cli_say("shoal config: %s\n", all.list[i].sentence);
+    if (rc == 0 && json)
+        rc = say_json(path, notes, &all, err);
+    else if (rc == 0 && all.n == 0)
         say_right(c, path, notes);
-    else
+    else if (rc == 0)
         rc = CLI_FAILED;
     json_decref(notes);
     config_free(c);
+    config_faults_done(&all);
     return rc;
 }
 
