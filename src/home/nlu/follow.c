@@ -143,6 +143,21 @@ static bool is_part_of(const device_set *s, const device_set *all)
     return true;
 }
 
+/* "Tell me a temperature": the answer is a value, and with it the whole is a request, good or out of its bounds. */
+static int give_value(const char **ret, const lexicon *lex, const device *list, size_t n,
+                      const grounding *asked, const char *answer, arena *a)
+{
+    grounding whole;
+    reply_field f[] = {{"name", asked->about}, {"answer", answer}};
+    const char *text = asked->request ? reply_fill(a, asked->request, f, 2) : NULL;
+    *ret = NULL;
+    if (!asked->request) return 0;
+    if (!text || ground(&whole, lex, list, n, text, a, NULL)) return SHOAL_ENOMEM;
+    bool told = whole.verdict == GROUND_ACT || (whole.verdict == GROUND_CANNOT && whole.request);
+    if (told && is_part_of(&whole.named, &asked->named)) *ret = text;
+    return 0;
+}
+
 int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
                     arena *a)
 {
@@ -153,6 +168,8 @@ int follow_complete(const char **ret, const lexicon *lex, const device *list, si
     if ((!which && asked.verdict != GROUND_CANNOT) || !follow_same_text(t->reply, asked.text)) return 0;
     if (ground(&own, lex, list, n, t->answer, a, NULL)) return SHOAL_ENOMEM;
     if (stands_alone(&own)) return 0;
+    if (give_value(ret, lex, list, n, &asked, t->answer, a)) return SHOAL_ENOMEM;
+    if (*ret) return 0;
     size_t len = strlen(t->request);
     while (len && strchr(" \t\r\n.!?", t->request[len - 1])) len--;
     const char *text = arena_printf(a, "%.*s %s", (int)len, t->request, t->answer);

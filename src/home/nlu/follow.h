@@ -37,8 +37,8 @@ int follow_apply(grounding *g, const lexicon *lex, bool yes, const sha256_digest
 typedef struct follow_turn {
     const char *request, *reply, *answer;
 } follow_turn;
-/* Did the reply to the request ask which device is meant, and does the answer tell it ("turn on the lamp", "the left
- * one")? *ret: both as one request, in the arena; NULL: it did not, or does not. Where the answer by itself would lead to
+/* Did the reply to the request ask which device is meant, or for a value, and does the answer tell it ("turn on the lamp",
+ * "the left one"; "turn up the heat", "20")? *ret: both as one request, in the arena; NULL: it did not, or does not. Where the answer by itself would lead to
  * a proposal, it is read with the request, too, or the request again: both do nothing. SHOAL_ENOMEM, or 0. */
 int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
                     arena *a);

@@ -334,6 +334,7 @@ static void ground_judge(grounder *g, grounding *out)
     } else if (g->n_problems) {
         out->verdict = g->problems[0].verdict;
         out->text = with_problems(g, g->answer);
+        if (g->n_problems == 1) out->request = g->problems[0].request, out->about = g->problems[0].about;
     } else if (g->answer) {
         out->verdict = GROUND_ANSWER;
         out->text = g->answer;

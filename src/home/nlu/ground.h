@@ -49,6 +49,9 @@ typedef struct grounding {
     device_set named;    /* devices that the request names or may name */
     const char *example; /* something that can be asked of this home; "" when nothing can */
     bool question;       /* NOTHING, TALK: it was a question */
+    const char
+        *request; /* where text asks for a value of one device: the request that an {answer} completes, */
+    const char *about; /* and the {name} in it; NULL: it asks for none */
 } grounding;
 
 /* SHOAL_ENOMEM, or 0. Text is UTF-8 of any length; what is too long is not understood. */

@@ -323,6 +323,15 @@ static void tell_cannot(grounder *g, const attempt *t)
     grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, reply, f, 4));
 }
 
+void attempt_want_value(grounder *g, const attempt *t)
+{
+    size_t n = device_set_count(&t->targets);
+    if (!t->action->request || n != 1 || !g->n_problems) return;
+    problem *p = &g->problems[g->n_problems - 1];
+    p->request = t->action->request;
+    p->about = attempt_target_names(g, t, false);
+}
+
 void attempt_tell(grounder *g, const attempt *t)
 {
     reply_field what[] = {{"what", what_was_said(g, t)}, {"names", attempt_target_names(g, t, true)}};
@@ -354,5 +363,6 @@ void attempt_tell(grounder *g, const attempt *t)
     case NOT_CLEAR: g->unclear = true; break;
     case DO_IT: break;
     }
+    if (t->how >= OUT_OF_RANGE && t->how <= ASK_VALUE) attempt_want_value(g, t);
     grounder_name_all(g, &t->targets);
 }

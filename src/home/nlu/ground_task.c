@@ -25,6 +25,7 @@ void task_add(grounder *g, const task *t)
         reply_field f[] = {{"name", attempt_target_names(g, &t->ways[0], false)},
                            {"names", attempt_target_names(g, &t->ways[0], false)}};
         grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, t->ways[0].action->say, f, 2));
+        attempt_want_value(g, &t->ways[0]);
         grounder_name_all(g, &t->ways[0].targets);
         return;
     }

@@ -80,5 +80,5 @@ void grounder_add_problem(grounder *g, ground_verdict v, const char *text)
 {
     for (size_t i = 0; i < g->n_problems; i++)
         if (strcmp(g->problems[i].text, text) == 0) return;
-    if (g->n_problems < PROBLEMS_MAX) g->problems[g->n_problems++] = (problem){v, text};
+    if (g->n_problems < PROBLEMS_MAX) g->problems[g->n_problems++] = (problem){.verdict = v, .text = text};
 }

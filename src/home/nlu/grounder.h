@@ -62,6 +62,7 @@ typedef struct task {
 typedef struct problem {
     ground_verdict verdict;
     const char *text;
+    const char *request, *about; /* as in a grounding */
 } problem;
 
 typedef struct grounder {
@@ -114,6 +115,8 @@ entity_mention attempt_known_part(const grounder *g, const entity_mention *m);
 attempt attempt_action(grounder *g, const action_def *x, const units *u, const clause_rest *r);
 const char *attempt_target_names(grounder *g, const attempt *t, bool any);
 void attempt_tell(grounder *g, const attempt *t);
+/* The last problem is that a value of t's device is not known, or no good one. */
+void attempt_want_value(grounder *g, const attempt *t);
 
 /* ---- ground_task.c ---- */
 bool task_same_call(const attempt *a, const attempt *b);

@@ -297,6 +297,7 @@ static void read_actions(reader *r, const yaml_node *root)
         x->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
         x->verb = source_text(r->s, yaml_get(n, "verb"));
         x->deed = source_text(r->s, yaml_get(n, "deed"));
+        x->request = source_text(r->s, yaml_get(n, "request"));
         x->undoes = source_text(r->s, yaml_get(n, "undoes"));
         const yaml_node *makes = lexicon_failed(r) ? NULL : yaml_get(n, "makes");
         if (makes) x->makes = source_word(r->s, makes);

@@ -135,9 +135,10 @@ typedef struct action_def {
     uint64_t kinds;      /* bit i: kinds[i] */
     uint64_t rivals;     /* of what is careful: kinds that the same words may mean, so it is asked which */
     const char *say, *verb;
-    const char *deed;   /* "set the brightness of {name}"; NULL: verb and name */
-    const char *makes;  /* the state that it leads to, folded; NULL: none that is known */
-    const char *undoes; /* the service that this one is the opposite of; NULL: none */
+    const char *deed;    /* "set the brightness of {name}"; NULL: verb and name */
+    const char *request; /* that the {answer} completes, where it asks for a value of {name}; NULL: none */
+    const char *makes;   /* the state that it leads to, folded; NULL: none that is known */
+    const char *undoes;  /* the service that this one is the opposite of; NULL: none */
     size_t n_takes;
     const value_def *takes[4]; /* each must be given */
     phrase_list cues;

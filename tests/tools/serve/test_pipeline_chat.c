@@ -202,6 +202,8 @@ static void an_answer_completes_the_request(void **state)
     "{\"role\":\"user\",\"content\":\"turn up the thermostat\"},{\"role\":\"assistant\",\"content\":" \
     "\"Tell me a temperature, such as: set Upstairs Thermostat to 21 °C. I changed nothing.\"},"     \
     "{\"role\":\"user\",\"content\":\"" answer "\"}]"
+#define BRIGHT(answer) \
+    WHICH("dim the den lamp", "Tell me how bright, such as: set Den Lamp to 40%. I changed nothing.", answer)
     static const struct {
         const char *messages, *told, *lacks;
     } CASES[] = {
@@ -210,6 +212,17 @@ static void an_answer_completes_the_request(void **state)
         {HEAT("Which one: Upstairs Thermostat or Den Thermostat?", "the upstairs thermostat"),
          "set Upstairs Thermostat to", "Turning off"},
         {ONE_HEAT("upstairs"), "set Upstairs Thermostat to", "Turning off"},
+        {ONE_HEAT("20"), "climate.set_temperature of Upstairs Thermostat.", "Tell me"},
+        {ONE_HEAT("20.5 degrees please"), "climate.set_temperature of Upstairs Thermostat.", "Tell me"},
+        {ONE_HEAT("68 F"), "climate.set_temperature of Upstairs Thermostat.", "Tell me"},
+        {ONE_HEAT("72"), "goes from 5 to 35 °C", "climate."}, /* no temperature of a room */
+        {ONE_HEAT("20 %"), "I can't set the temperature of Upstairs Thermostat in %", "climate."},
+        {ONE_HEAT("20 tomorrow"), "", "climate."},
+        {ONE_HEAT("20 people"), "", "climate."},
+        {BRIGHT("40"), "light.turn_on of Den Lamp.", "Hall"},
+        {BRIGHT("40%"), "light.turn_on of Den Lamp.", "Hall"},
+        {BRIGHT("400"), "from 1 to 100", "light."},
+        {BRIGHT("no"), "", "light."},
         {LAMP("hall"), "", "Do you mean"},
         {LAMP("den"), "light.turn_on of Den Lamp.", "Nursery"},
         {LAMP("the den one"), "light.turn_on of Den Lamp.", "Nursery"},
