@@ -186,8 +186,9 @@ static void read_language(reader *r, const yaml_node *key, const yaml_node *map,
     device_lexicon_read_lists(r, t, map);
     read_endings(r, yaml_get(map, "elisions"), false, &t->elisions);
     read_endings(r, yaml_get(map, "links"), true, &t->links);
-    read_endings(r, yaml_get(map, "added"), false, &t->added);
-    read_endings(r, yaml_get(map, "changed"), true, &t->changed);
+    read_endings(r, yaml_get(map, "added"), false, &t->endings.added);
+    read_endings(r, yaml_get(map, "changed"), true, &t->endings.changed);
+    t->endings.stem_min = 3;
     device_lexicon_read_numbers(r, t, map);
     device_lexicon_read_sayings(r, t, map);
 }

@@ -8,7 +8,7 @@
 #define MATCH_DEVICE_LEXICON_H
 
 #include "base/strmap.h"
-#include "nlu/lexicon.h"
+#include "nlu/device_index.h"
 
 #define LANGUAGES_MAX    8
 #define DEVICE_KINDS_MAX 64
@@ -88,10 +88,9 @@ typedef struct language {
     strmap senses; /* folded word -> word_sense */
     size_t n_phrases;
     sense_phrase *phrases;
-    word_list elisions; /* l, d: what an apostrophe cuts off ("l'entrée") */
-    word_list links;    /* between the parts of a compound, "" among them; none: no compounds */
-    word_list added;    /* endings that a word may have beside the device's: "lamp", "lamps" */
-    word_list changed;  /* endings that may stand for each other: "rote", "roten" */
+    word_list elisions;   /* l, d: what an apostrophe cuts off ("l'entrée") */
+    word_list links;      /* between the parts of a compound, "" among them; none: no compounds */
+    word_endings endings; /* by which a word may differ from the device's */
     struct {
 #define LANGUAGE_MEMBER(name) language_saying name;
         LANGUAGE_SAYINGS(LANGUAGE_MEMBER)

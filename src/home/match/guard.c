@@ -206,10 +206,10 @@ static bool is_dangerous(const guard_rules *r, const device *d, uint64_t kinds)
            (d->kind && guard_list_has(&r->kinds, d->kind));
 }
 
-static void name_dangerous(judge *j, const device_index *x)
+static void name_dangerous(judge *j, const match_devices *x)
 {
     for (size_t i = 0; i < j->n_targets; i++)
-        if (is_dangerous(j->rules, j->targets[i], x->devices[i].kinds))
+        if (is_dangerous(j->rules, j->targets[i], x->index.devices[i].kinds))
             j->names[j->n_names++] = j->targets[i]->name;
     if (j->n_names) return;
     for (size_t i = 0; i < j->c->n_actions; i++) {
@@ -223,17 +223,17 @@ static void name_dangerous(judge *j, const device_index *x)
 static bool has_danger(judge *j)
 {
     device *list = arena_alloc(j->a, (j->n_targets + 1) * sizeof *list);
-    device_index x = {0};
+    match_devices x = {0};
     if (!list || !name_list(j, j->n_targets + 1)) {
         j->nomem = true;
         return false;
     }
     for (size_t i = 0; i < j->n_targets; i++) list[i] = *j->targets[i];
-    if (device_index_init(&x, j->rules->lex, list, j->n_targets, j->a))
+    if (match_devices_init(&x, j->rules->lex, list, j->n_targets, j->a))
         j->nomem = true;
     else
         name_dangerous(j, &x);
-    device_index_done(&x);
+    match_devices_done(&x);
     j->count = j->n_names;
     return j->n_names > 0;
 }

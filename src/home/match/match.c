@@ -55,26 +55,21 @@ typedef struct fit {
 } fit;
 
 typedef struct resolver {
-    const device_index *x;
+    const match_devices *x;
     const language *t;
     arena *a;
     const spoken_mention *m;
     size_t n_tokens;
-    fit *fits;      /* [x->n] */
-    uint8_t *has;   /* [x->n] FROM_* of the word that is looked at */
-    bool inflected; /* its words have other endings than that word */
-    bool group;     /* each that fits is meant, not the best */
-    bool by_group;  /* because a group of that name is */
-    bool beside;    /* something else was named before it in the sentence */
+    fit *fits;       /* [x->n] */
+    word_owners who; /* of the word that is looked at */
+    bool group;      /* each that fits is meant, not the best */
+    bool by_group;   /* because a group of that name is */
+    bool beside;     /* something else was named before it in the sentence */
 } resolver;
 
-static void find_owners(resolver *r, const mention_token *t)
+static bool has_it(const resolver *r, size_t i, unsigned from)
 {
-    const index_word *who[INDEX_FORMS_MAX];
-    memset(r->has, 0, r->x->n);
-    size_t n = device_index_find(r->x, r->t, t->s, who, &r->inflected);
-    for (size_t i = 0; i < n; i++)
-        for (const posting *p = who[i]->all; p; p = p->next) r->has[p->device] |= (uint8_t)p->from;
+    return word_owners_has(&r->who, i, from);
 }
 
 /* "All the lamps" are those named so when some are. */
@@ -82,31 +77,32 @@ static bool match_wants_named(const resolver *r, const mention_token *t)
 {
     if (!t->sense.named) return false;
     for (size_t i = 0; i < r->x->n; i++)
-        if (r->fits[i].worth && r->has[i] & FROM_NAME && r->x->devices[i].kinds & t->sense.named) return true;
+        if (r->fits[i].worth && has_it(r, i, FROM_NAME) && r->x->index.devices[i].kinds & t->sense.named)
+            return true;
     return false;
 }
 
 static unsigned worth_of_kind(const resolver *r, const mention_token *t, size_t i, bool named)
 {
-    bool is_kind = r->x->devices[i].kinds & token_kinds(t);
-    if (named && is_kind) return r->has[i] & FROM_NAME ? WORTH_NAME : 0;
+    bool is_kind = r->x->index.devices[i].kinds & token_kinds(t);
+    if (named && is_kind) return has_it(r, i, FROM_NAME) ? WORTH_NAME : 0;
     if (is_kind) return WORTH_KIND;
-    return r->has[i] & FROM_NAME && !r->group ? WORTH_BY_NAME : 0;
+    return has_it(r, i, FROM_NAME) && !r->group ? WORTH_BY_NAME : 0;
 }
 
 static unsigned match_worth_of(const resolver *r, const mention_token *t, size_t i, bool named)
 {
     unsigned kind = token_kinds(t) ? worth_of_kind(r, t, i, named) : 0;
     if (kind || (token_kinds(t) && !t->sense.rooms)) return kind;
-    if (t->sense.rooms) return r->x->devices[i].rooms & t->sense.rooms ? WORTH_PLACE : 0;
-    if (r->has[i] & FROM_NAME) return r->inflected ? WORTH_INFLECTED : WORTH_NAME;
-    return r->has[i] & (FROM_AREA | FROM_GROUP) ? WORTH_PLACE : r->has[i] ? WORTH_ID : 0;
+    if (t->sense.rooms) return r->x->index.devices[i].rooms & t->sense.rooms ? WORTH_PLACE : 0;
+    if (has_it(r, i, FROM_NAME)) return r->who.inflected ? WORTH_INFLECTED : WORTH_NAME;
+    return has_it(r, i, FROM_AREA | FROM_GROUP) ? WORTH_PLACE : has_it(r, i, FROM_ID) ? WORTH_ID : 0;
 }
 
 /* Hold one word against all devices. */
 static void hold_token(resolver *r, const mention_token *t)
 {
-    find_owners(r, t);
+    match_devices_find(r->x, r->t, t->s, &r->who);
     bool named = match_wants_named(r, t);
     for (size_t i = 0; i < r->x->n; i++) {
         fit *f = &r->fits[i];
@@ -115,7 +111,7 @@ static void hold_token(resolver *r, const mention_token *t)
         f->worth = w ? f->worth + w : 0;
         f->part |= w >= WORTH_INFLECTED && !token_kinds(t);
         f->place |= w == WORTH_PLACE;
-        f->group |= w == WORTH_PLACE && r->has[i] & FROM_GROUP;
+        f->group |= w == WORTH_PLACE && has_it(r, i, FROM_GROUP);
     }
 }
 
@@ -134,7 +130,7 @@ static bool is_said(const resolver *r, const char *word)
     for (size_t i = 0; i < r->n_tokens; i++) {
         const mention_token *t = &r->m->tokens[i];
         const char *s = t->s;
-        if (device_index_alike(r->t, s, word) || device_index_alike(r->t, t->whole, word)) return true;
+        if (match_devices_alike(r->t, s, word) || match_devices_alike(r->t, t->whole, word)) return true;
         if (foreign && ((foreign->one | foreign->many) & token_kinds(t) || foreign->rooms & t->sense.rooms))
             return true;
         const char *gap = strchr(s, ' '); /* "living room": each of its words */
@@ -153,16 +149,16 @@ static bool all_said(const resolver *r, const word_list *l)
 }
 
 /* The name of the device that is said whole; NULL: none. */
-static const index_name *match_whole_name(const resolver *r, size_t device)
+static const index_text *match_whole_name(const resolver *r, size_t device)
 {
-    const indexed_device *d = &r->x->devices[device];
+    const indexed_device *d = &r->x->index.devices[device];
     for (size_t k = 0; k < d->n_names; k++)
         if (all_said(r, &d->names[k]->content) || all_said(r, &d->names[k]->parts)) return d->names[k];
     return NULL;
 }
 
 /* A plural that is how a device itself is called ("Dining Room Blinds") makes no group. */
-static bool match_is_own_plural(const resolver *r, const index_name *name)
+static bool match_is_own_plural(const resolver *r, const index_text *name)
 {
     for (size_t i = 0; i < r->n_tokens; i++) {
         const mention_token *t = &r->m->tokens[i];
@@ -184,8 +180,8 @@ static bool is_plural(const resolver *r)
 
 static bool names_group(const resolver *r)
 {
-    for (size_t i = 0; i < r->x->n_groups; i++)
-        if (all_said(r, &r->x->group_at[i]->content) || all_said(r, &r->x->group_at[i]->parts)) return true;
+    for (const index_text *t = r->x->groups; t; t = t->next)
+        if (all_said(r, &t->content) || all_said(r, &t->parts)) return true;
     return false;
 }
 
@@ -211,7 +207,7 @@ static size_t resolve(resolver *r, size_t n_tokens)
     size_t n = hold_all(r);
     bool only_plural = plural && !r->m->all && !r->m->both && !r->m->everything && !r->by_group;
     for (size_t i = 0; i < r->x->n; i++) {
-        const index_name *whole = r->fits[i].worth ? match_whole_name(r, i) : NULL;
+        const index_text *whole = r->fits[i].worth ? match_whole_name(r, i) : NULL;
         if (whole) r->fits[i].worth += WORTH_WHOLE;
         if (whole && only_plural && match_is_own_plural(r, whole)) r->group = false;
     }
@@ -220,7 +216,7 @@ static size_t resolve(resolver *r, size_t n_tokens)
 
 static match_by by_of(const resolver *r, size_t i)
 {
-    const index_name *whole = match_whole_name(r, i);
+    const index_text *whole = match_whole_name(r, i);
     if (whole) return whole->alias ? MATCH_BY_ALIAS : MATCH_BY_NAME;
     const fit *f = &r->fits[i];
     return f->group ? MATCH_BY_GROUP : f->part ? MATCH_BY_PART : f->place ? MATCH_BY_AREA : MATCH_BY_KIND;
@@ -230,8 +226,7 @@ static match_by by_of(const resolver *r, size_t i)
 typedef struct gathering {
     matching *out;
     uint8_t *by; /* [n] */
-    fit *fits;   /* [n] of the mention that is looked at, as is the next */
-    uint8_t *has;
+    fit *fits;   /* [n] of the mention that is looked at */
     arena *a;
     const char *text;
 } gathering;
@@ -302,12 +297,12 @@ static int match_gather(gathering *g, resolver *r)
 
 /* ---- a text ------------------------------------------------------------------------------------ */
 
-static int match_read_sentence(gathering *g, const device_index *x, const utterance *d, size_t at,
+static int match_read_sentence(gathering *g, const match_devices *x, const utterance *d, size_t at,
                                const match_options *o, unit_set *ret_named)
 {
     const utterance_sentence *part = &d->sentences[at];
     sentence *s = arena_alloc(g->a, sizeof *s);
-    resolver r = {.x = x, .t = d->t, .a = g->a, .fits = g->fits, .has = g->has};
+    resolver r = {.x = x, .t = d->t, .a = g->a, .fits = g->fits};
     if (!s) return SHOAL_ENOMEM;
     s->x = x;
     s->d = d;
@@ -345,7 +340,7 @@ static int match_finish(gathering *g, size_t n)
     return 0;
 }
 
-static int match_read_sentences(gathering *g, const device_index *x, const utterance *d,
+static int match_read_sentences(gathering *g, const match_devices *x, const utterance *d,
                                 const match_options *o)
 {
     *g->out = (matching){.utterance = d};
@@ -364,21 +359,20 @@ static bool finds_more(const matching *a, const matching *b)
     return RANK[a->label] > RANK[b->label];
 }
 
-static int read_as(matching *ret, const device_index *x, const utterance *d, const language *t,
+static int read_as(matching *ret, const match_devices *x, const utterance *d, const language *t,
                    const match_options *o, arena *a)
 {
     gathering g = {.out = ret, .by = arena_alloc(a, x->n + 1), .a = a, .text = d->text};
     utterance *own = arena_alloc(a, sizeof *own);
     g.fits = arena_alloc(a, (x->n + 1) * sizeof *g.fits);
-    g.has = arena_alloc(a, x->n + 1);
-    if (!own || !g.by || !g.fits || !g.has) return SHOAL_ENOMEM;
+    if (!own || !g.by || !g.fits) return SHOAL_ENOMEM;
     *own = *d;
     own->t = t;
     int rc = match_read_sentences(&g, x, own, o);
     return rc ? rc : match_finish(&g, x->n);
 }
 
-static int read_best(matching *ret, const device_index *x, const utterance *d, const match_options *o,
+static int read_best(matching *ret, const match_devices *x, const utterance *d, const match_options *o,
                      arena *a)
 {
     int rc = 0;
@@ -397,9 +391,9 @@ int match(matching *ret, const device_lexicon *l, const device *list, size_t n, 
     const match_options *o = options ? options : &NONE;
     utterance d;
     if (utterance_read(&d, l, o->only, o->n_only, text, a)) return SHOAL_ENOMEM;
-    device_index x;
-    int rc = device_index_init(&x, l, list, n, a);
+    match_devices x;
+    int rc = match_devices_init(&x, l, list, n, a);
     if (!rc) rc = read_best(ret, &x, &d, o, a);
-    device_index_done(&x);
+    match_devices_done(&x);
     return rc;
 }

@@ -15,7 +15,7 @@
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
 
-#include "match/device_index.h"
+#include "match/match_devices.h"
 #include "match/utterance.h"
 
 /* X(enum, label, what it means) */

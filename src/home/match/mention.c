@@ -216,13 +216,9 @@ static bool mention_has_room(const spoken_mention *m)
 static bool is_place(const sentence *s, const mention_token *t)
 {
     if (t->sense.rooms) return true;
-    const index_word *who[INDEX_FORMS_MAX];
-    bool inflected;
-    size_t n = device_index_find(s->x, s->t, t->s, who, &inflected);
-    unsigned from = 0;
-    for (size_t i = 0; i < n; i++)
-        for (const posting *p = who[i]->all; p; p = p->next) from |= p->from;
-    return from && !(from & FROM_NAME) && from & (FROM_AREA | FROM_GROUP);
+    word_owners who;
+    match_devices_find(s->x, s->t, t->s, &who);
+    return !(who.from & FROM_NAME) && who.from & (FROM_AREA | FROM_GROUP);
 }
 
 static bool is_only_place(const sentence *s, const spoken_mention *m)

@@ -8,6 +8,7 @@
 #define MATCH_MENTION_H
 
 #include "match/match.h"
+#include "nlu/devices.h"
 
 #define MENTIONS_MAX 32 /* of one sentence */
 
@@ -50,7 +51,7 @@ typedef struct spoken_mention {
 
 /* A sentence under way. */
 typedef struct sentence {
-    const device_index *x;
+    const match_devices *x;
     const utterance *d;
     const language *t;
     const unit *u;

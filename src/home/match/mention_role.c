@@ -5,20 +5,20 @@
 
 /* ---- whole names ------------------------------------------------------------------------------- */
 
-static size_t name_length(const sentence *s, const index_name *name, size_t at)
+static size_t name_length(const sentence *s, const index_text *name, size_t at)
 {
     if (name->raw.n < 2 || at + name->raw.n > s->n) return 0;
     for (size_t i = 0; i < name->raw.n; i++) {
         const unit *u = &s->u[at + i];
-        if (u->kind == UNIT_SIGN || !device_index_alike(s->t, u->s, name->raw.at[i])) return 0;
+        if (u->kind == UNIT_SIGN || !match_devices_alike(s->t, u->s, name->raw.at[i].s)) return 0;
     }
     return name->raw.n;
 }
 
-static size_t longest_of(const sentence *s, const index_name *first, size_t at)
+static size_t longest_of(const sentence *s, const index_text *first, size_t at)
 {
     size_t best = 0;
-    for (const index_name *n = first; n; n = n->next) {
+    for (const index_text *n = first; n; n = n->next) {
         size_t len = name_length(s, n, at);
         if (len > best) best = len;
     }
@@ -30,19 +30,21 @@ static size_t longest_of(const sentence *s, const index_name *first, size_t at)
 static size_t mention_role_name_at(const sentence *s, size_t at)
 {
     const char *word = s->u[at].s;
+    const word_endings *e = &s->t->endings;
+    const strmap *starts = &s->x->index.starts;
     if (s->u[at].kind == UNIT_SIGN) return 0;
-    size_t best = longest_of(s, strmap_get(&s->x->starts, word), at), n = strlen(word);
-    for (size_t i = 0; i < s->t->added.n + s->t->changed.n; i++) {
-        const char *e = i < s->t->added.n ? s->t->added.at[i] : s->t->changed.at[i - s->t->added.n];
+    size_t best = longest_of(s, strmap_get(starts, word), at), n = strlen(word);
+    for (size_t i = 0; i < e->added.n + e->changed.n; i++) {
+        const char *ending = i < e->added.n ? e->added.at[i] : e->changed.at[i - e->added.n];
         char form[RESPELLED_BYTES];
-        size_t m = strlen(e);
-        for (size_t k = 0; k <= s->t->changed.n; k++) {
-            const char *other = k ? s->t->changed.at[k - 1] : "";
-            if (!m || n <= m || strcmp(word + n - m, e) != 0 || n - m + strlen(other) >= sizeof form)
+        size_t m = strlen(ending);
+        for (size_t k = 0; k <= e->changed.n; k++) {
+            const char *other = k ? e->changed.at[k - 1] : "";
+            if (!m || n <= m || strcmp(word + n - m, ending) != 0 || n - m + strlen(other) >= sizeof form)
                 continue;
             memcpy(form, word, n - m);
             strcpy(form + n - m, other);
-            size_t len = longest_of(s, strmap_get(&s->x->starts, form), at);
+            size_t len = longest_of(s, strmap_get(starts, form), at);
             if (len > best) best = len;
         }
     }
@@ -117,16 +119,21 @@ bool mention_is_part(void *of, const char *word)
 {
     const sentence *s = of;
     if (word_sense_names(device_lexicon_sense(&s->t->senses, word))) return true;
-    const index_word *who[INDEX_FORMS_MAX];
-    bool inflected;
-    return device_index_find(s->x, s->t, word, who, &inflected) && !inflected;
+    word_owners who;
+    return match_devices_word(s->x, word, &who);
+}
+
+static bool is_of_device(const sentence *s, const unit *u)
+{
+    word_owners who;
+    return match_devices_find(s->x, s->t, u->s, &who);
 }
 
 static bool is_known_thing(const sentence *s, const unit *u)
 {
     compound c;
     return u->kind == UNIT_WORD &&
-           (device_index_has(s->x, s->t, u->s) || compound_split(&c, s->t, u->s, mention_is_part, (void *)s));
+           (is_of_device(s, u) || compound_split(&c, s->t, u->s, mention_is_part, (void *)s));
 }
 
 /* Does what follows take a determiner or a preposition before it? A number does not: it is a value. */
@@ -138,7 +145,7 @@ static bool leads_on(const sentence *s, size_t at)
     if (next->number && !next->classes) return false;
     if (next->classes & (WORD_DETERMINER | WORD_ALL | WORD_BOTH)) return true;
     bool other = next->classes & ~(unsigned)WORD_STARTS;
-    return !other || device_index_has(s->x, s->t, s->u[at + 1].s);
+    return !other || is_of_device(s, &s->u[at + 1]);
 }
 
 /* Nothing but fillers stands before it in its clause, so that "lock the door" asks for something. */
@@ -163,10 +170,8 @@ static bool asks_here(const sentence *s, size_t at)
 /* Does some device have just this word in its name? */
 static bool is_in_a_name(const sentence *s, const unit *u)
 {
-    const index_word *w = strmap_get(&s->x->words, u->s);
-    for (const posting *p = w ? w->all : NULL; p; p = p->next)
-        if (p->from & FROM_NAME) return true;
-    return false;
+    const index_word *w = strmap_get(&s->x->index.words, u->s);
+    return w && w->who.from & FROM_NAME;
 }
 
 static unit_role closed_role(const sentence *s, size_t at, const word_sense *w)

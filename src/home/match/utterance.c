@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "match/device_index.h"
+#include "match/compound.h"
 
 const word_sense *utterance_sense(const language *t, const unit *u)
 {

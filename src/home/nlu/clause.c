@@ -89,7 +89,7 @@ static void name_word(rest_reader *x, const char *s)
 
 static void name_device(rest_reader *x, const unit *u)
 {
-    const word_list *name = &x->d->words[u->device].names[u->name];
+    const word_list *name = &x->d->index.devices[u->device].names[u->name]->content;
     for (size_t i = 0; i < name->n; i++) name_word(x, name->at[i]);
     if (x->into != &x->r->what) return;
     x->r->n_whole++;

@@ -47,92 +47,55 @@ int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena 
     return 0;
 }
 
-static int add_name(device_words *dw, const lexicon *lex, const char *name, arena *a)
+/* Where the name does not say where a device is, its id may: "light.kitchen 'Ceiling'". */
+static int add_id(devices *d, index_text *t)
 {
-    words *raw = &dw->raw[dw->n_names];
-    int rc = words_split(raw, a, name, strlen(name));
-    if (!rc) rc = devices_canonical(&dw->names[dw->n_names], lex, raw, a);
-    if (!rc && dw->names[dw->n_names].n) dw->n_names++;
-    return rc;
-}
-
-static int add_texts(word_list *to, const lexicon *lex, const char *text, arena *a)
-{
-    words w;
-    word_list more;
-    int rc = words_split(&w, a, text, strlen(text));
-    if (!rc) rc = devices_canonical(&more, lex, &w, a);
-    const char **all = rc ? NULL : arena_alloc(a, (to->n + more.n + 1) * sizeof *all);
-    if (!all) return SHOAL_ENOMEM;
-    if (to->n) memcpy(all, to->at, to->n * sizeof *all);
-    if (more.n) memcpy(all + to->n, more.at, more.n * sizeof *all);
-    *to = (word_list){to->n + more.n, all};
-    return 0;
-}
-
-/* Area, groups and id together: where the name does not say it, they may ("light.kitchen 'Ceiling'"). The id was
- * split before, as the last of the raw names. */
-static int add_place(device_words *dw, const lexicon *lex, const device *d, arena *a)
-{
-    words tail = dw->raw[dw->n_names];
+    words tail = t->raw;
+    word_list content;
     while (tail.n && !(tail.at->sign && strcmp(tail.at->s, ".") == 0)) tail.at++, tail.n--;
-    int rc = devices_canonical(&dw->place, lex, &tail, a);
-    if (!rc && d->area) rc = add_texts(&dw->place, lex, d->area, a);
-    for (size_t i = 0; i < d->n_groups && !rc; i++) rc = add_texts(&dw->place, lex, d->groups[i], a);
-    return rc;
+    int rc = devices_canonical(&content, d->lex, &tail, d->index.a);
+    if (!rc) rc = device_index_add_all(&d->index, &content, t->device, FROM_ID);
+    return rc ? rc : device_index_add_start(&d->index, t);
 }
 
-static int index_list(word_index *x, const lexicon *lex, const word_list *l, size_t device, bool place,
-                      arena *a)
+static int devices_read(void *user, index_text *t, unsigned from, const char *text)
 {
+    devices *d = user;
+    int rc = words_split(&t->raw, d->index.a, text, strlen(text));
+    if (!rc) rc = devices_canonical(&t->content, d->lex, &t->raw, d->index.a);
+    if (rc || from == FROM_ID) return rc ? rc : add_id(d, t);
+    rc = device_index_add_all(&d->index, &t->content, t->device, from);
+    return rc || from != FROM_NAME || !t->content.n ? rc : device_index_add_start(&d->index, t);
+}
+
+/* After all other words, so that a search among those ends where these begin. */
+static int add_typed(devices *d, size_t i)
+{
+    const indexed_device *x = &d->index.devices[i];
     int rc = 0;
-    for (size_t i = 0; i < l->n && !rc; i++) rc = word_index_add(x, lex, l->at[i], device, place, a);
-    return rc;
-}
-
-static int index_device(devices *d, size_t i, arena *a)
-{
-    const device_words *dw = &d->words[i];
-    int rc = index_list(&d->known, d->lex, &dw->place, i, true, a);
-    for (size_t k = 0; k < dw->n_names && !rc; k++) {
-        rc = index_list(&d->known, d->lex, &dw->names[k], i, false, a);
-        for (size_t j = 0; j < dw->raw[k].n && !rc; j++)
-            rc = word_index_add(&d->typed, d->lex, dw->raw[k].at[j].s, i, false, a);
-    }
-    return rc;
-}
-
-static int devices_add_device(device_words *dw, const lexicon *lex, const device *d, arena *a)
-{
-    dw->n_domain = strcspn(d->id, ".");
-    dw->raw = arena_alloc(a, (d->n_aliases + 2) * sizeof *dw->raw);
-    dw->names = arena_alloc(a, (d->n_aliases + 2) * sizeof *dw->names);
-    if (!dw->raw || !dw->names) return SHOAL_ENOMEM;
-    int rc = add_name(dw, lex, d->name, a);
-    for (size_t i = 0; i < d->n_aliases && !rc; i++) rc = add_name(dw, lex, d->aliases[i], a);
-    if (!rc) rc = words_split(&dw->raw[dw->n_names], a, d->id, strlen(d->id));
-    if (!rc) rc = devices_canonical(&dw->names[dw->n_names], lex, &dw->raw[dw->n_names], a);
-    if (!rc) rc = add_place(dw, lex, d, a);
-    if (!rc) dw->kind = lexicon_kind_of(lex, d->id, dw->n_domain, &dw->raw[0]);
+    for (size_t k = 0; k < x->n_names; k++)
+        for (size_t j = 0; j < x->names[k]->raw.n && !rc; j++)
+            rc = device_index_add(&d->index, x->names[k]->raw.at[j].s, i, FROM_TYPED);
     return rc;
 }
 
 int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n, arena *a)
 {
     *ret = (devices){.lex = lex, .at = list, .n = n < DEVICES_MAX ? n : DEVICES_MAX};
-    ret->words = arena_alloc(a, (ret->n + 1) * sizeof *ret->words);
-    int rc = ret->words ? 0 : SHOAL_ENOMEM;
+    ret->index = (device_index){.a = a, .read = devices_read, .user = ret};
+    int rc = device_index_build(&ret->index, list, ret->n);
     for (size_t i = 0; i < ret->n && !rc; i++) {
-        rc = devices_add_device(&ret->words[i], lex, &list[i], a);
-        if (!rc) rc = index_device(ret, i, a);
+        indexed_device *x = &ret->index.devices[i];
+        size_t kind = lexicon_kind_of(lex, list[i].id, strcspn(list[i].id, "."), &x->names[0]->raw);
+        x->kinds = kind == SIZE_MAX ? 0 : (uint64_t)1 << kind;
+        rc = add_typed(ret, i);
     }
     return rc;
 }
 
 void devices_done(devices *d)
 {
-    word_index_done(&d->known);
-    word_index_done(&d->typed);
+    device_index_done(&d->index);
 }
 
 /* ---- comparing --------------------------------------------------------------------------------- */
@@ -142,13 +105,23 @@ static bool devices_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* The value of digits or of a number word. */
+static bool number_of(const lexicon *l, const char *s, double *ret)
+{
+    size_t n = devices_is_digit(*s) ? strspn(s, "0123456789") : 0;
+    if (n == 0 || n > 6 || s[n]) return lexicon_number(l, s, ret);
+    *ret = 0;
+    for (size_t i = 0; i < n; i++) *ret = *ret * 10 + (s[i] - '0');
+    return true;
+}
+
 /* "lamps" and "lamp", "one" and "1". */
 static bool same_word(const lexicon *lex, const char *a, const char *b)
 {
     double x, y;
     if (a[0] == b[0]) return words_same_stem(a, b);
     if (devices_is_digit(a[0]) == devices_is_digit(b[0])) return false;
-    return word_index_number(lex, a, &x) && word_index_number(lex, b, &y) && x == y;
+    return number_of(lex, a, &x) && number_of(lex, b, &y) && x == y;
 }
 
 static bool devices_list_has(const lexicon *lex, const word_list *l, const char *w)
@@ -183,20 +156,48 @@ bool devices_is_kind_word(const lexicon *l, const char *w, bool *ret_plural)
     return found;
 }
 
+/* Join who has the same number written in another way: "one" and "1". */
+static void find_number(const devices *d, const char *w, word_owners *ret)
+{
+    double v, other;
+    if (!number_of(d->lex, w, &v)) return;
+    for (const index_word *e = d->index.first; e; e = e->next)
+        if (devices_is_digit(*w) != devices_is_digit(*e->s) && number_of(d->lex, e->s, &other) && v == other)
+            word_owners_join(ret, &e->who);
+}
+
+/* Who has the word, in singular or plural. */
+static word_owners find_word(const devices *d, const char *w)
+{
+    static const char *added[] = {"s", "'s", "es"}, *changed[] = {"y", "ies"};
+    static const word_endings PLURAL = {{3, added}, {2, changed}, 1, words_same_stem};
+    word_owners who = {0};
+    device_index_word(&d->index, w, &who);
+    device_index_forms(&d->index, &PLURAL, w, &who);
+    find_number(d, w, &who);
+    return who;
+}
+
 bool devices_know(const devices *d, const char *w)
 {
-    return word_index_find(&d->known, d->lex, w, NULL);
+    return find_word(d, w).from & (FROM_NAME | FROM_PLACE);
 }
 
 bool devices_know_typed(const devices *d, const char *w)
 {
-    return word_index_find(&d->typed, d->lex, w, NULL);
+    return find_word(d, w).from & FROM_TYPED;
+}
+
+const kind_def *devices_kind(const devices *d, size_t i)
+{
+    uint64_t kinds = d->index.devices[i].kinds;
+    return kinds ? &d->lex->kinds[__builtin_ctzll(kinds)] : NULL;
 }
 
 bool devices_name_has(const devices *d, size_t device, const phrase_list *l)
 {
     unit u[UNITS_MAX];
-    size_t n = as_units(&d->words[device].raw[0], u);
+    size_t n = as_units(&d->index.devices[device].names[0]->raw, u);
     return phrase_list_in(l, u, 0, n, 0) != 0;
 }
 
@@ -212,7 +213,7 @@ static query query_of(const devices *d, const entity_mention *m)
 {
     query q = {.m = m};
     for (size_t k = 0; k < m->n; k++) {
-        word_index_find(&d->known, d->lex, m->at[k], &q.has[k]);
+        q.has[k] = find_word(d, m->at[k]);
         for (size_t i = 0; i < d->lex->n_kinds; i++) {
             const kind_def *kind = &d->lex->kinds[i];
             if (any_of(&kind->words, m->at[k], NULL))
@@ -226,7 +227,7 @@ static query query_of(const devices *d, const entity_mention *m)
 
 static bool kind_among(const devices *d, size_t i, uint64_t kinds)
 {
-    return d->words[i].kind != SIZE_MAX && kinds >> d->words[i].kind & 1;
+    return d->index.devices[i].kinds & kinds;
 }
 
 static bool list_has_exactly(const word_list *l, const char *w)
@@ -239,9 +240,9 @@ static int fit(const devices *d, size_t i, const query *q)
 {
     int score = 1;
     for (size_t k = 0; k < q->m->n; k++) {
-        if (device_set_has(&q->has[k].names, i))
+        if (word_owners_has(&q->has[k], i, FROM_NAME))
             score += 8;
-        else if (device_set_has(&q->has[k].places, i))
+        else if (word_owners_has(&q->has[k], i, FROM_PLACE))
             score += 5;
         else if (kind_among(d, i, q->any[k] | q->named[k]))
             score += 2;
@@ -254,8 +255,9 @@ static int fit(const devices *d, size_t i, const query *q)
 /* Do the words make up one whole name of the device, in any order? */
 static bool is_whole_name(const devices *d, size_t i, const entity_mention *m)
 {
-    for (size_t k = 0; k < d->words[i].n_names; k++) {
-        const word_list *name = &d->words[i].names[k];
+    const indexed_device *x = &d->index.devices[i];
+    for (size_t k = 0; k < x->n_names; k++) {
+        const word_list *name = &x->names[k]->content;
         word_list said = {.n = m->n, .at = (const char **)m->at};
         bool whole = name->n == m->n;
         for (size_t j = 0; j < name->n && whole; j++)
@@ -271,8 +273,8 @@ static bool devices_is_own_plural(const devices *d, size_t i, const entity_menti
     for (size_t k = 0; k < m->n; k++) {
         bool plural;
         if (!devices_is_kind_word(d->lex, m->at[k], &plural) || !plural) continue;
-        for (size_t j = 0; j < d->words[i].n_names; j++)
-            if (list_has_exactly(&d->words[i].names[j], m->at[k])) return true;
+        for (size_t j = 0; j < d->index.devices[i].n_names; j++)
+            if (list_has_exactly(&d->index.devices[i].names[j]->content, m->at[k])) return true;
     }
     return false;
 }
@@ -289,14 +291,14 @@ static bool devices_wants_named(const devices *d, const query *q)
 {
     for (size_t k = 0; k < q->m->n; k++)
         for (size_t i = 0; q->named[k] && i < d->n; i++)
-            if (kind_among(d, i, q->named[k]) && device_set_has(&q->has[k].names, i)) return true;
+            if (kind_among(d, i, q->named[k]) && word_owners_has(&q->has[k], i, FROM_NAME)) return true;
     return false;
 }
 
 static bool is_named_so(const devices *d, size_t i, const query *q)
 {
     for (size_t k = 0; k < q->m->n; k++)
-        if (kind_among(d, i, q->named[k]) && !device_set_has(&q->has[k].names, i)) return false;
+        if (kind_among(d, i, q->named[k]) && !word_owners_has(&q->has[k], i, FROM_NAME)) return false;
     return true;
 }
 

@@ -8,25 +8,14 @@
 #ifndef NLU_DEVICES_H
 #define NLU_DEVICES_H
 
-#include "nlu/word_index.h"
-#include "pipeline/device.h"
-
-typedef struct device_words {
-    size_t kind;     /* SIZE_MAX: no kind of the lexicon */
-    size_t n_domain; /* bytes of the id before its dot */
-    size_t n_names;
-    words *raw;       /* [n_names] the name, then the aliases, as they are written; raw[n_names] is the id */
-    word_list *names; /* the same with synonyms replaced */
-    word_list place;  /* words of area, groups and id */
-} device_words;
+#include "nlu/device_index.h"
+#include "nlu/lexicon.h"
 
 typedef struct devices {
     const lexicon *lex;
     const device *at;
     size_t n;
-    device_words *words;
-    word_index known; /* names, aliases, areas and ids, synonyms replaced */
-    word_index typed; /* names and aliases as they are written */
+    device_index index; /* content: synonyms replaced */
 } devices;
 
 /* `list` is borrowed. SHOAL_ENOMEM, or 0; call devices_done in any case. At most DEVICES_MAX are looked at. */
@@ -39,6 +28,9 @@ int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena 
  * name and aliases alone. */
 bool devices_know(const devices *d, const char *folded);
 bool devices_know_typed(const devices *d, const char *folded);
+
+/* The kind of a device; NULL: it is none of the lexicon's. */
+const kind_def *devices_kind(const devices *d, size_t device);
 
 /* Has the device's name, as it is written, one of these in it? */
 bool devices_name_has(const devices *d, size_t device, const phrase_list *l);

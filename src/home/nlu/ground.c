@@ -161,10 +161,10 @@ static void ground_read_sentences(grounder *g)
 static const char *example_of(grounder *g, uint64_t kinds)
 {
     for (size_t i = 0; i < g->d.n; i++) {
-        size_t kind = g->d.words[i].kind;
-        if (kind == SIZE_MAX || !(kinds >> kind & 1) || !g->lex->kinds[kind].example) continue;
+        const kind_def *kind = devices_kind(&g->d, i);
+        if (!(g->d.index.devices[i].kinds & kinds) || !kind->example) continue;
         reply_field f[] = {{"name", g->d.at[i].name}};
-        return grounder_fill(g, g->lex->kinds[kind].example, f, 1);
+        return grounder_fill(g, kind->example, f, 1);
     }
     return "";
 }
@@ -187,7 +187,8 @@ static const char *about_named(grounder *g, const char *one, const char *none)
     size_t n = device_set_count(&g->named), first = device_set_first(&g->named);
     bool alike = true; /* what they can do is told of one for all */
     for (size_t i = 0; i < g->d.n; i++)
-        alike = alike && (!device_set_has(&g->named, i) || g->d.words[i].kind == g->d.words[first].kind);
+        alike =
+            alike && (!device_set_has(&g->named, i) || devices_kind(&g->d, i) == devices_kind(&g->d, first));
     if (n == 0 || n > 4 || (strstr(one, "{can}") && (!alike || !*attempt_abilities(g, first)))) {
         reply_field f[] = {{"example", example(g)}, {"what", g->strange ? g->strange : ""}};
         return grounder_fill(g, none, f, 2);

@@ -30,8 +30,8 @@ static const char *with_unit(grounder *g, const char *state, const char *unit)
 
 static const char *say_state(grounder *g, size_t i, const char *reply)
 {
-    size_t kind = g->d.words[i].kind;
-    const char *own = kind != SIZE_MAX ? g->lex->kinds[kind].state_say : NULL;
+    const kind_def *kind = devices_kind(&g->d, i);
+    const char *own = kind ? kind->state_say : NULL;
     const char *state = tells(&g->lex->no_states, state_of(g, i)) ? "" : state_of(g, i);
     device_set one = {{0}};
     device_set_add(&one, i);
@@ -95,8 +95,7 @@ ask_verdict ask_is_in_state(grounder *g, size_t i, const char *asked)
 {
     const char *state = state_of(g, i);
     if (!*state || tells(&g->lex->no_states, state)) return ASK_NOT_TOLD;
-    size_t at = g->d.words[i].kind;
-    const kind_def *k = at != SIZE_MAX ? &g->lex->kinds[at] : NULL;
+    const kind_def *k = devices_kind(&g->d, i);
     const char *own = own_state(g, state);
     asked = first_of(g->lex, asked);
     if ((own && strcmp(own, asked) == 0) || strcasecmp(state, asked) == 0) return ASK_SO;
@@ -151,9 +150,9 @@ static device_set that_can_be(const grounder *g, const device_set *s, const char
 {
     device_set can = {{0}};
     for (size_t i = 0; i < g->d.n; i++) {
-        size_t kind = g->d.words[i].kind;
-        if (kind == SIZE_MAX || !device_set_has(s, i)) continue;
-        if (word_list_has(&g->lex->kinds[kind].states, asked, strlen(asked))) device_set_add(&can, i);
+        const kind_def *kind = devices_kind(&g->d, i);
+        if (!kind || !device_set_has(s, i)) continue;
+        if (word_list_has(&kind->states, asked, strlen(asked))) device_set_add(&can, i);
     }
     return device_set_count(&can) ? can : *s;
 }
@@ -206,9 +205,8 @@ static device_set that_pass(const grounder *g, const device_set *s, const char *
 {
     device_set on_way = {{0}};
     for (size_t i = 0; i < g->d.n; i++) {
-        size_t kind = g->d.words[i].kind;
-        if (device_set_has(s, i) && asked && kind != SIZE_MAX &&
-            kind_has_state(g->lex, &g->lex->kinds[kind], first_of(g->lex, asked)) &&
+        const kind_def *kind = devices_kind(&g->d, i);
+        if (device_set_has(s, i) && asked && kind && kind_has_state(g->lex, kind, first_of(g->lex, asked)) &&
             tells(&g->lex->passing_states, state_of(g, i)))
             device_set_add(&on_way, i);
     }

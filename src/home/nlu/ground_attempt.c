@@ -9,8 +9,7 @@ enum { DURATION_MAX_S = 100 * 86400 };
 
 bool attempt_serves(const grounder *g, const action_def *x, size_t device)
 {
-    size_t kind = g->d.words[device].kind;
-    return kind != SIZE_MAX && x->kinds >> kind & 1;
+    return x->kinds & g->d.index.devices[device].kinds;
 }
 
 bool attempt_is_careful(const grounder *g, const attempt *t)
@@ -18,9 +17,9 @@ bool attempt_is_careful(const grounder *g, const attempt *t)
     const char *service = t->action->service;
     if (t->action->careful || !service) return t->action->careful;
     for (size_t i = 0; i < g->d.n; i++) {
-        size_t kind = g->d.words[i].kind;
-        if (!device_set_has(&t->targets, i) || kind == SIZE_MAX) continue;
-        if (word_list_has(&g->lex->kinds[kind].careful, service, strlen(service))) return true;
+        const kind_def *kind = devices_kind(&g->d, i);
+        if (!device_set_has(&t->targets, i) || !kind) continue;
+        if (word_list_has(&kind->careful, service, strlen(service))) return true;
     }
     return false;
 }
@@ -75,10 +74,11 @@ static outcome unnamed_target(grounder *g, attempt *t, const clause_rest *r)
 /* Is nothing else said than one name of the device, or its id? */
 static bool is_that_name(const grounder *g, size_t device, const entity_mention *m)
 {
-    const device_words *w = &g->d.words[device];
-    for (size_t k = 0; k <= w->n_names; k++) {
+    const indexed_device *x = &g->d.index.devices[device];
+    for (size_t k = 0; k <= x->n_names; k++) {
+        const word_list *name = &x->names[k]->content;
         size_t i = 0;
-        while (w->names[k].n == m->n && i < m->n && strcmp(w->names[k].at[i], m->at[i]) == 0) i++;
+        while (name->n == m->n && i < m->n && strcmp(name->at[i], m->at[i]) == 0) i++;
         if (i == m->n) return true;
     }
     return false;

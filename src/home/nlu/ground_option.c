@@ -64,9 +64,8 @@ static device_call make_call(grounder *g, const attempt *t, const units *u, size
             json_put_string(&b, v, strlen(v));
     }
     buf_putc(&b, '}');
-    device_call c = {
-        .name = arena_printf(g->a, "%.*s.%s", (int)g->d.words[device].n_domain, id, t->action->service),
-        .arguments = b.failed ? NULL : arena_strndup(g->a, b.data, b.len)};
+    device_call c = {.name = arena_printf(g->a, "%.*s.%s", (int)strcspn(id, "."), id, t->action->service),
+                     .arguments = b.failed ? NULL : arena_strndup(g->a, b.data, b.len)};
     if (!c.name || !c.arguments) g->nomem = true;
     buf_done(&b);
     return c;

@@ -60,8 +60,8 @@ static bool is_plural(const grounder *g, const device_set *s)
 {
     size_t n = device_set_count(s), i = device_set_first(s);
     if (n != 1) return n > 1;
-    const device_words *w = &g->d.words[i];
-    const word_list *name = w->n_names ? &w->names[0] : NULL;
+    const indexed_device *x = &g->d.index.devices[i];
+    const word_list *name = x->n_names ? &x->names[0]->content : NULL;
     bool plural = false;
     return name && name->n && devices_is_kind_word(g->lex, name->at[name->n - 1], &plural) && plural;
 }

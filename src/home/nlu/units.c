@@ -35,7 +35,8 @@ static const char *mended(const char *typed, const devices *d, size_t *compares)
 {
     guess g = {.typed = typed, .compares = compares};
     for (size_t i = 0; i < d->lex->n_vocabulary; i++) consider(&g, d->lex->vocabulary[i]);
-    for (const word_entry *e = d->known.first; e && !g.unclear; e = e->next) consider(&g, e->s);
+    for (const index_word *e = d->index.first; e && e->who.from != FROM_TYPED && !g.unclear; e = e->next)
+        consider(&g, e->s);
     return g.unclear ? NULL : g.meant;
 }
 
@@ -96,15 +97,15 @@ static size_t units_name_at(const maker *m, const words *name)
 static size_t units_whole_name(const maker *m, unit *ret)
 {
     size_t best = 0;
-    for (size_t i = 0; i < m->d->n; i++) {
-        for (size_t k = 0; k <= m->d->words[i].n_names; k++) {
-            const words *name = &m->d->words[i].raw[k];
-            size_t n = units_name_at(m, name);
-            if (n <= best || (n == 1 && lexicon_knows(m->d->lex, name->at[0].s))) continue;
-            best = n;
-            ret->device = i;
-            ret->name = k;
-        }
+    const index_text *t = strmap_get(&m->d->index.starts, m->w->at[m->at].s);
+    for (
+        ; t;
+        t = t->next) { /* the last device first: of names as long as each other the first device's is taken */
+        size_t n = units_name_at(m, &t->raw);
+        if (n == 0 || n < best || (n == 1 && lexicon_knows(m->d->lex, t->raw.at[0].s))) continue;
+        best = n;
+        ret->device = t->device;
+        ret->name = t->nth;
     }
     return best;
 }
