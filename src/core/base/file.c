@@ -26,9 +26,35 @@ static int errno_code(int e)
                                        : SHOAL_EIO;
 }
 
+static const file_user *reader; /* NULL: this process's own */
+
+void file_confine_to(const file_user *u)
+{
+    reader = u;
+}
+
+bool file_is_confined(void)
+{
+    return reader != NULL;
+}
+
+/* A descriptor, or a negative code. */
+static int open_for_reader(const char *path, shoal_err *err)
+{
+    file_opened f;
+    int rc = file_user_open(&f, reader, path, err);
+    if (rc != 0) return rc;
+    free(f.path);
+    if (S_ISREG(f.st.st_mode)) return f.fd;
+    close(f.fd);
+    return err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
+}
+
 int file_open_regular(int *ret_fd, size_t *ret_bytes, const char *path, shoal_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that nobody writes is not waited for */
+    /* a pipe that nobody writes is not waited for */
+    int fd = reader ? open_for_reader(path, err) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && reader) return fd;
     if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
     struct stat st;
     int rc = 0;
@@ -93,6 +119,7 @@ int file_check_regular(const char *path, shoal_err *err)
 static int open_to_read(const char *path, shoal_err *err)
 {
     struct stat st;
+    if (reader) return open_for_reader(path, err);
     bool own = is_own_descriptor(path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | (own ? 0 : O_NONBLOCK));
     if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
@@ -136,15 +163,21 @@ int file_write_at(int fd, const void *data, size_t n, uint64_t at)
     return 0;
 }
 
+bool file_stat(const char *path, struct stat *ret)
+{
+    return reader ? file_user_stat(ret, reader, path, NULL) == 0 : stat(path, ret) == 0;
+}
+
 bool file_is_dir(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return file_stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
 bool file_exists(const char *path)
 {
-    return access(path, F_OK) == 0;
+    struct stat st;
+    return reader ? file_stat(path, &st) : access(path, F_OK) == 0;
 }
 
 static int make_folder(const char *path, mode_t mode, shoal_err *err)

@@ -6,10 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_user.h"
+
+/* From now on what this module opens to read, and looks for, is opened and looked for as file_user.h does it for that user;
+ * relative paths, and descriptors by their names (/dev/stdin), are none then. For a worker whose model another user has
+ * named: loaders open a model's files by many names, so the process is confined and not each of them. Once, before other
+ * threads; u must outlive the process's files. Writing is as before. */
+void file_confine_to(const file_user *u);
+bool file_is_confined(void);
 
 /* Read-only; *ret_fd is the caller's to close. SHOAL_EINVALID: a folder, a pipe, a device. */
 int file_open_regular(int *ret_fd, size_t *ret_bytes, const char *path, shoal_err *err);
@@ -39,6 +48,7 @@ int file_write_at(int fd, const void *data, size_t n, uint64_t at);
 int file_check_regular(const char *path, shoal_err *err);
 
 /* Links are followed; false also when it cannot be looked at. */
+bool file_stat(const char *path, struct stat *ret);
 bool file_is_dir(const char *path);
 bool file_exists(const char *path);
 /* Make the folders that are missing of those that the path names before its last slash. SHOAL_EAUTH: not

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
+
 struct gz {
     gzFile file;
     const char *name; /* borrowed */
@@ -17,6 +19,8 @@ struct gz {
 static int open_fd(const char *path, int *ret, shoal_err *err)
 {
     struct stat st;
+    size_t bytes;
+    if (file_is_confined()) return file_open_regular(ret, &bytes, path, err);
     int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0) {
         int e = errno;

@@ -133,6 +133,6 @@ model_kind_size model_kind_measure(const char *path)
         if (model_kind_file(k, e->d_name) != MODEL_FILE_FOREIGN && fstatat(dirfd(d), e->d_name, &st, 0) == 0)
             add_size(&size, &st);
     if (d) closedir(d);
-    if (!d && stat(path, &st) == 0) add_size(&size, &st);
+    if (!d && file_stat(path, &st)) add_size(&size, &st);
     return size;
 }
