@@ -99,7 +99,8 @@ struct http_conn {
     tls_context *tls; /* its listener's, or NULL; a reference of its own */
     bool is_dirty, refusing, eof, in_data;
     bool is_unix;      /* it came by a Unix socket */
-    bool is_own;       /* by that for this user's processes, from one of them or of root's (http_own.h) */
+    bool is_own;       /* by one that knows users, from a process of this user, or of root (http_own.h) */
+    file_user *user;   /* by one for all users, from another's process; NULL: not so */
     bool is_open;      /* the TLS handshake is done, or there is none */
     bool has_answered; /* a request of it was answered */
     bool is_known;     /* it has shown a key: http_handler.is_known */

@@ -28,8 +28,8 @@ struct http_listener {
     http_server *server;
     any_stream u, away; /* away: takes connections that there is no memory for */
     tls_context *tls;
-    char *path; /* of a Unix socket, unlinked on close */
-    bool own;   /* http_server_listen_own */
+    char *path;                                        /* of a Unix socket, unlinked on close */
+    enum { KNOWS_NOBODY, KNOWS_OWN, KNOWS_ALL } knows; /* whose users it looks at (http_own.h) */
     bool open, closed, turning_away, another_waits;
     bool waits; /* its next connection, for the next turn */
 };
@@ -97,6 +97,20 @@ static bool may_accept(http_server *s)
     return s->n_accepted++ < TURN_ACCEPTS;
 }
 
+/* Without memory for it, or where the kernel does not say enough, it is nobody's. */
+static void note_user(http_conn *c, const http_listener *l, const transport *io)
+{
+    uint32_t user;
+    bool known = l->knows != KNOWS_NOBODY && transport_peer_user(io, &user);
+    if (known && l->knows == KNOWS_ALL && user == FILE_USER_UNMAPPED) return; /* it may be any of several */
+    c->is_own = known && (user == geteuid() || user == 0);
+    if (!known || c->is_own || l->knows != KNOWS_ALL) return;
+    c->user = malloc(sizeof *c->user);
+    if (c->user && transport_peer_file_user(io, c->user)) return;
+    free(c->user);
+    c->user = NULL;
+}
+
 static void on_connection(uv_stream_t *stream, int status)
 {
     http_listener *l = stream->data;
@@ -120,8 +134,7 @@ static void on_connection(uv_stream_t *stream, int status)
         turn_away(l);
         return;
     }
-    uint32_t user;
-    c->is_own = l->own && transport_peer_user(io, &user) && (user == geteuid() || user == 0);
+    note_user(c, l, io);
     http_server_adopt(c, io);
     if (s->limits.keepalive_ms)
         transport_limit_silence(io, (unsigned)(s->limits.keepalive_ms + s->limits.keepalive_timeout_ms));
@@ -294,7 +307,14 @@ int http_server_listen_own(http_server *s, const char *path, shoal_err *err)
     char address[128];
     snprintf(address, sizeof address, "unix:%s", path);
     int rc = http_server_listen(s, address, NULL, err);
-    if (rc == 0) s->listeners->own = true; /* the latest is the first */
+    if (rc == 0) s->listeners->knows = KNOWS_OWN; /* the latest is the first */
+    return rc;
+}
+
+int http_server_listen_users(http_server *s, const char *address, shoal_err *err)
+{
+    int rc = http_server_listen(s, address, NULL, err);
+    if (rc == 0) s->listeners->knows = KNOWS_ALL;
     return rc;
 }
 

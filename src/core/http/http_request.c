@@ -296,6 +296,11 @@ bool http_is_own(const http_request *r)
     return r->conn->is_own;
 }
 
+const file_user *http_user(const http_request *r)
+{
+    return r->conn->user;
+}
+
 const char *http_from(const http_request *r)
 {
     return transport_from(r->conn->io);

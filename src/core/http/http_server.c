@@ -147,6 +147,7 @@ static void http_server_on_closed(void *user, const char *why)
     s->n_doomed -= c->doomed;
     buf_done(&c->in);
     tls_context_unref(c->tls);
+    free(c->user);
     free(c);
     if (s->n_conns == 0 && !s->closing) uv_timer_stop(&s->tick);
     check_drained(s);

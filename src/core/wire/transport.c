@@ -424,15 +424,33 @@ static void note_from(transport *t)
         uv_ip_name((struct sockaddr *)&sa, t->from, sizeof t->from);
 }
 
+static bool ask_peer(const transport *t, int option, void *ret, socklen_t *n)
+{
+    uv_os_fd_t fd;
+    return t->kind == KIND_PIPE && uv_fileno(&t->u.handle, &fd) == 0 &&
+           getsockopt(fd, SOL_SOCKET, option, ret, n) == 0;
+}
+
 bool transport_peer_user(const transport *t, uint32_t *ret_uid)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
-    uv_os_fd_t fd;
-    if (t->kind != KIND_PIPE || uv_fileno(&t->u.handle, &fd) != 0) return false;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return false;
+    if (!ask_peer(t, SO_PEERCRED, &peer, &n)) return false;
     *ret_uid = peer.uid;
     return true;
+}
+
+bool transport_peer_file_user(const transport *t, file_user *ret)
+{
+    struct ucred peer;
+    file_user u = {0};
+    socklen_t n = sizeof peer, n_bytes = sizeof u.groups;
+    if (!ask_peer(t, SO_PEERCRED, &peer, &n) || !ask_peer(t, SO_PEERGROUPS, u.groups, &n_bytes)) return false;
+    u.uid = peer.uid;
+    u.gid = peer.gid;
+    u.n_groups = n_bytes / sizeof *u.groups;
+    *ret = u;
+    return peer.uid != FILE_USER_UNMAPPED;
 }
 
 int transport_accept(transport **ret, uv_stream_t *listener, tls_context *tls, transport_scratch *scratch,

@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/file_user.h"
 #include "wire/address.h"
 #include "wire/tls_link.h"
 
@@ -61,6 +62,9 @@ const char *transport_server_name(const transport *t);
 const char *transport_from(const transport *t);
 /* An accepted Unix socket: who made the connection, by SO_PEERCRED; false: the kernel does not say. */
 bool transport_peer_user(const transport *t, uint32_t *ret_uid);
+/* And with what groups (SO_PEERGROUPS). False also for a user whom this user namespace does not know, and for one of more
+ * groups than a file_user holds. */
+bool transport_peer_file_user(const transport *t, file_user *ret);
 /* TCP: what was sent must be acknowledged within this, or the connection is lost (TCP_USER_TIMEOUT, Linux).
  */
 void transport_limit_silence(transport *t, unsigned ms);
