@@ -62,6 +62,7 @@ bool worker_spec_copy(arena *to, worker_spec *ret, const worker_spec *spec)
         ret->adapters[i] = agent_copy(to, spec->adapters[i], &ok);
     for (size_t i = 0; i < WORKER_SPEC_STAGES; i++) ret->stages[i] = agent_copy(to, spec->stages[i], &ok);
     ret->wire = agent_copy(to, spec->wire, &ok);
+    ret->reader = agent_copy(to, spec->reader, &ok);
     return ok;
 }
 
@@ -230,7 +231,7 @@ static bool same_spec(const worker_spec *a, const worker_spec *b)
     for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
         same = same_text(a->adapters[i], b->adapters[i]);
     for (size_t i = 0; same && i < WORKER_SPEC_STAGES; i++) same = same_text(a->stages[i], b->stages[i]);
-    return same && same_text(a->wire, b->wire);
+    return same && same_text(a->wire, b->wire) && same_text(a->reader, b->reader);
 }
 
 child *agent_child(agent *a, const char *id)

@@ -56,7 +56,8 @@ typedef struct worker_spec {
     sampling_defaults sampling; /* of generations that do not say; over what the model's own files say */
     /* What is between the configuration and the worker: "KEY=VALUE KEY=VALUE" (json/tuning.h). */
     char options[WORKER_SPEC_OPTIONS];
-    bool guest; /* it was loaded while others serve: /readyz does not wait for it */
+    const char *reader; /* the user whose permissions count as well (base/file_user.h, as text); NULL: none */
+    bool guest;         /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
 
 /* A copy whose texts live in mem; false: no memory. */

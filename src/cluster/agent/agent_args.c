@@ -56,10 +56,12 @@ static void put_stages(args *x, const child *c)
     if (far) agent_args_put_str(x, "--member", c->a->member);
 }
 
-/* Replicas on one machine read one copy of the weights. */
+/* Replicas on one machine read one copy of the weights. None is kept of a model that is opened for another user: an image
+ * is found by what stat says of a file, and mapped without the file being opened. */
 static void put_packed(args *x, const child *c)
 {
     const agent *a = c->a;
+    if (c->spec.reader) return;
     agent_args_put_str(x, "--packed", a->packed);
     if (!a->packed) return;
     put_size(x, "--packed-mb", a->packed_mb);
@@ -73,12 +75,14 @@ static void put_packed(args *x, const child *c)
 void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
-    const model_kind *kind = model_kind_of(c->spec.path);
+    /* To recognise a kind is to open files, with this process's permissions alone: other programs are not for those. */
+    const model_kind *kind = c->spec.reader ? &model_kind_gguf : model_kind_of(c->spec.path);
     agent_args_put(x, a->shown);
     agent_args_put(x, kind->program);
     agent_args_put_str(x, "--name", c->spec.model);
     agent_args_put_str(x, "--model", c->spec.path);
     agent_args_put_str(x, "--sha256", c->spec.sha256);
+    agent_args_put_str(x, "--reader", c->spec.reader);
     agent_args_put_str(x, "--address", c->address);
     put_size(x, "--parent", (size_t)(a->book ? handover_supervisor() : getpid()));
     put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/file.h"
 #include "os/crash.h"
 #include "logging/log.h"
 #include "cli/commands.h"
@@ -68,6 +69,17 @@ static int read_tuning(worker_options *w, const char *text, const cli_tuning *fl
     return rc == 0 ? backend_tune(&w->model, &t, err) : rc;
 }
 
+/* Every file that the model is made of is opened for that user, too. */
+static int confine(const char *reader, shoal_err *err)
+{
+    static file_user user; /* as long as the process */
+    if (!reader) return 0;
+    if (!file_user_parse(&user, reader))
+        return err_set(err, SHOAL_EINVALID, "--reader wants UID:GID:GROUP,..., not \"%s\"", reader);
+    file_confine_to(&user);
+    return 0;
+}
+
 static int cmd_worker_run(int argc, char **argv)
 {
     worker_options w = {0};
@@ -76,13 +88,14 @@ static int cmd_worker_run(int argc, char **argv)
     cli_list adapters = {0}, stages = {0};
     const char *layers = NULL, *wire = "f32", *tuned = NULL;
     backend_adapter list[WORKER_ADAPTERS_MAX];
-    const char *level = "info", *sampling = NULL;
+    const char *level = "info", *sampling = NULL, *reader = NULL;
     long long threads = 0, kv = 0, context = 0, fd = -1, slot = -1, parent = 0, sound = 0, packed_mb = 0,
               packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
         CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.model.name),
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.model.path),
         CLI_STRING(0, "sha256", "HEX", "refuse any other file", &w.model.sha256),
+        CLI_STRING(0, "reader", "UID:GID:GROUP,...", "read only what this user may read as well", &reader),
         CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path", &w.address),
         CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
         CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
@@ -126,6 +139,7 @@ static int cmd_worker_run(int argc, char **argv)
         return cli_fail(&cmd_worker, &err);
     }
     crash_open("worker", json_log);
+    if (confine(reader, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_stages(&w.model, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (sampling && sampling_parse(&w.model.sampling, sampling, &err) != 0)
