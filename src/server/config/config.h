@@ -130,6 +130,7 @@ typedef struct config_library {
 typedef struct config_listen { /* one more address at which the gateway is reached */
     const char *address;       /* HOST:PORT or unix:/path */
     const char *mode, *group;  /* of a Unix socket: "0660"; NULL: 0600, and the group that it has */
+    bool user_files;           /* of a Unix socket: loads may name what the connecting user may read */
 } config_listen;
 
 typedef struct gateway_config {

@@ -40,8 +40,9 @@ static int check_doors(const gateway_config *c, shoal_err *err)
         bool any_port = rc == 0 && !socket && strcmp(strrchr(d->address, ':'), ":0") == 0;
         if (rc == 0 && !any_port && strcmp(d->address, c->listen) == 0)
             rc = err_set(err, SHOAL_EINVALID, "%s: %s is where `listen` is already", key, d->address);
-        if (rc == 0 && !socket && (d->mode || d->group))
-            rc = err_set(err, SHOAL_EINVALID, "%s: 'mode' and 'group' are a Unix socket's", key);
+        if (rc == 0 && !socket && (d->mode || d->group || d->user_files))
+            rc =
+                err_set(err, SHOAL_EINVALID, "%s: 'mode', 'group' and 'user_files' are a Unix socket's", key);
         if (rc == 0 && d->mode && (*d->mode != '0' || strspn(d->mode, "01234567") != 4))
             rc = err_set(err, SHOAL_EINVALID,
                          "%s.mode: '%s' is no mode: four octal digits in quotes, such as \"0660\"", key,

@@ -14,6 +14,8 @@ const config_help config_help_rows[] = {
      "of a Unix socket: its permissions, four octal digits as for chmod", false},
     {"also_listen[].group", NULL, "the process's",
      "of a Unix socket: its group; the process must be a member of it, or root", false},
+    {"also_listen[].user_files", NULL, NULL,
+     "of a Unix socket: `shoal load PATH` by this socket takes any model file that the connecting user may read; see [http.md](http.md#files-of-other-users). Never with a proxy in front: the server would see the proxy's user in place of its clients", false},
     {"tls", NULL, "none: clear text",
      "TLS 1.3, or 1.2 with AEAD suites; HTTP/2 if ALPN selects it, else HTTP/1.1", false},
     {"tls.cert", "path", NULL,
@@ -410,7 +412,7 @@ const config_help config_help_rows[] = {
     {"library.folders", "list of up to 32 paths", NULL,
      "folders, beside the store's, the manifest's and those of the files that `models` serves, that "
      "models may be loaded from (of `/` only what lies directly in it); nothing else of this machine "
-     "can be, except by `shoal load` of the server's own user", false},
+     "can be, except by `shoal load` of the server's own user, and of others by a socket with `user_files`", false},
     {"library.store", "path", "`$SHOAL_MODELS`, or the manifest's folder; where that came with an installed program, `store` in the state folder",
      "where fetched models are kept", false},
     {"library.fetch_from", "list of up to 64 hosts", "none: nothing is fetched",

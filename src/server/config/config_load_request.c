@@ -78,6 +78,10 @@ bool config_load_request_copy(config_load_request *ret, arena *mem, const config
         text *at = (text *)((char *)&copy + texts[i].at);
         if (*at && !(*at = arena_strdup(mem, *at))) return false;
     }
+    file_user *reader = l->reader ? arena_alloc(mem, sizeof *reader) : NULL;
+    if (l->reader && !reader) return false;
+    if (reader) *reader = *l->reader;
+    copy.reader = reader;
     *ret = copy;
     return true;
 }

@@ -9,6 +9,7 @@
 #define CONFIG_CONFIG_LOAD_REQUEST_H
 
 #include "base/arena.h"
+#include "base/file_user.h"
 #include "json/json.h"
 #include "config/config.h"
 
@@ -20,8 +21,10 @@ typedef struct config_load_request {
     config_model as;       /* name NULL: what the file is called; of path or `what` one is NULL */
     uint64_t keep_alive_s; /* it goes when it was not asked for so long; LOAD_REQUEST_STAYS: it does not */
     bool keep, stream;
-    bool
-        any_path; /* no key: who asks may name any file of this machine, not only those of the library's folders */
+    /* No keys: who asks may name any file of this machine, not only those of the library's folders; or any that this user
+     * may read (base/file_user.h), NULL: none. */
+    bool any_path;
+    const file_user *reader;
 } config_load_request;
 
 /* The texts live in mem. SHOAL_EINVALID: a sentence that begins with the field's name; SHOAL_ENOMEM. */

@@ -764,6 +764,7 @@ static const config_field listen_rows[] = {
     TEXT("address", config_listen, address, 1, 256, "HOST:PORT or unix:/path", .required = true),
     TEXT("mode", config_listen, mode, 4, 4, "who may use a Unix socket, as of chmod: \"0660\""),
     TEXT("group", config_listen, group, 1, 64, "whose a Unix socket is"),
+    BOOL("user_files", config_listen, user_files, "loads may name what the connecting user may read"),
 };
 RECORD(also_listen, config_listen, listen_rows);
 

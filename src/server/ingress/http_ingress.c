@@ -336,6 +336,7 @@ static void on_request(void *user, http_request *http)
     *call = (http_call){.ingress.ops = &HTTP_OPS, .http = http, .gateway = user};
     call->ingress.local = http_over_unix(http);
     call->ingress.own = http_is_own(http);
+    call->ingress.user = http_user(http);
     call->ingress.age_ns = http_age_ns(http);
     call->ingress.connection = http_connection(http);
     call->ingress.from = http_from(http);

@@ -44,12 +44,14 @@ static int open_to(const char *path, const config_listen *d, shoal_err *err)
     return rc;
 }
 
+/* users: it is a Unix socket that knows whose processes come. */
 static int listen_at(http_server *s, const gateway_config *c, tls_context *tls, const char *address,
-                     shoal_err *err)
+                     bool users, shoal_err *err)
 {
     http_tls with = {.context = tls};
     bool secure = tls && !socket_path(address);
-    int rc = http_server_listen(s, address, secure ? &with : NULL, err);
+    int rc = users ? http_server_listen_users(s, address, err)
+                   : http_server_listen(s, address, secure ? &with : NULL, err);
     if (rc == 0)
         LOG(LOG_INFO, "gateway", "listening", LOG_S("address", address),
             LOG_I("port", socket_path(address) ? 0 : http_server_port(s)),
@@ -68,11 +70,11 @@ static int listen_as_configured(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
     const char *first = c->listen ? c->listen : "127.0.0.1:8080";
-    int rc = listen_at(g->server, c, g->tls, first, err);
+    int rc = listen_at(g->server, c, g->tls, first, false, err);
     if (rc == 0) g->port = socket_path(first) ? 0 : http_server_port(g->server);
     for (size_t i = 0; rc == 0 && i < c->n_also_listen; i++) {
         const config_listen *d = &c->also_listen[i];
-        rc = listen_at(g->server, c, g->tls, d->address, err);
+        rc = listen_at(g->server, c, g->tls, d->address, d->user_files, err);
         if (rc == 0 && socket_path(d->address)) rc = open_to(socket_path(d->address), d, err);
     }
     return rc;

@@ -51,13 +51,24 @@ char *manager_load_key(const json_t *wanted)
     return json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
+/* Who may name other files than others has work of his own. */
+static char *job_key(const config_load_request *wanted)
+{
+    char who[FILE_USER_TEXT_BYTES] = "", *key = NULL;
+    json_t *o = config_load_request_json(wanted);
+    char *plain = o ? manager_load_key(o) : NULL;
+    json_decref(o);
+    if (wanted->reader) file_user_format(wanted->reader, who);
+    if (plain &&
+        asprintf(&key, "%s%s%s%s", wanted->any_path ? JOB_KEY_ANY : "", who, *who ? " " : "", plain) < 0)
+        key = NULL;
+    free(plain);
+    return key;
+}
+
 static job *load_job(manager *k, const config_load_request *wanted, bool *fresh, api_error *e)
 {
-    json_t *o = config_load_request_json(wanted);
-    char *plain = o ? manager_load_key(o) : NULL, *key = NULL;
-    json_decref(o);
-    if (plain && asprintf(&key, "%s%s", wanted->any_path ? JOB_KEY_ANY : "", plain) < 0) key = NULL;
-    free(plain);
+    char *key = job_key(wanted);
     if (!key) api_error_nomem(e);
     job *j = key ? job_get(k, JOB_LOAD, key, fresh, e) : NULL;
     free(key);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_user.h"
 #include "base/name.h"
 
 enum { LIST_MAX_BYTES = 4 << 20, DEPTH_MAX = 3, FILES_MAX = 10000 };
@@ -20,6 +21,7 @@ void manager_found_done(manager_found *f)
     free(f->path);
     free(f->sha256);
     free(f->reference);
+    free(f->reader);
     *f = (manager_found){0};
 }
 
@@ -244,6 +246,81 @@ static int take_path(manager_found *f, const manager_places *p, const char *path
     return rc;
 }
 
+/* ---- for another user ------------------------------------------------------------------------------ */
+
+typedef struct look_as {
+    const file_user *user;
+    uint64_t bytes;
+    size_t n;
+} look_as;
+
+static int look_as_at(look_as *l, const char *path, int depth, char **ret_path, shoal_err *err);
+
+/* fd is the folder's. Each file is looked at by its whole path, as the worker will open it. */
+static int look_as_into(look_as *l, int fd, const char *path, int depth, shoal_err *err)
+{
+    DIR *d = fdopendir(fd);
+    if (!d) close(fd);
+    int rc = d ? 0 : err_nomem(err);
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        char *at = NULL;
+        if (e->d_name[0] == '.') continue;
+        rc = asprintf(&at, "%s/%s", path, e->d_name) < 0 ? err_nomem(err)
+                                                         : look_as_at(l, at, depth + 1, NULL, err);
+        if (rc == SHOAL_ENOTFOUND) rc = 0; /* a link to nowhere is no part of it */
+        free(at);
+    }
+    if (d) closedir(d);
+    return rc;
+}
+
+static void add_bytes(uint64_t *sum, const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode)) return;
+    if (__builtin_add_overflow(*sum, (uint64_t)st->st_size, sum)) *sum = UINT64_MAX;
+}
+
+/* *ret_path: where it is, without links; malloc'd. NULL: of no interest. */
+static int look_as_at(look_as *l, const char *path, int depth, char **ret_path, shoal_err *err)
+{
+    file_opened f;
+    int rc = file_user_open(&f, l->user, path, err);
+    if (rc != 0) return rc;
+    add_bytes(&l->bytes, &f.st);
+    if (++l->n > FILES_MAX)
+        rc = err_set(err, SHOAL_ELIMIT, "%s: there are more than %d files", path, FILES_MAX);
+    if (rc == 0 && S_ISDIR(f.st.st_mode) && depth < DEPTH_MAX)
+        rc = look_as_into(l, f.fd, f.path, depth, err);
+    else
+        close(f.fd);
+    if (rc == 0 && ret_path)
+        *ret_path = f.path;
+    else
+        free(f.path);
+    return rc;
+}
+
+static int take_for(manager_found *f, const config_load_request *w, const char *path, shoal_err *err)
+{
+    look_as l = {.user = w->reader};
+    if (w->keep)
+        return err_set(
+            err, SHOAL_EAUTH,
+            "'%.160s' lies in no folder of the server's, so only the server's user can keep it for the "
+            "next start: load it without keep (shoal load without --keep)",
+            path);
+    char *text = malloc(FILE_USER_TEXT_BYTES);
+    if (!text) return err_nomem(err);
+    file_user_format(w->reader, text);
+    f->reader = text;
+    int rc = look_as_at(&l, path, 0, &f->path, err);
+    f->bytes = l.bytes;
+    if (rc == 0 && !*f->name) rc = manager_name_by(f->name, f->path, err);
+    return rc;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------------- */
+
 static bool climbs(const char *path)
 {
     for (const char *at = path; (at = strstr(at, "..")); at += 2)
@@ -258,19 +335,22 @@ static int not_there(const manager_places *p, const char *path, shoal_err *err)
                    path);
 }
 
-static int find_absolute(manager_found *f, const manager_places *p, const char *path, shoal_err *err)
+static int find_absolute(manager_found *f, const manager_places *p, const config_load_request *w,
+                         const char *path, shoal_err *err)
 {
     char *real = realpath(path, NULL);
     bool there = real != NULL, ours = there ? may_be(p, real) : !climbs(path) && may_be(p, path);
     free(real);
+    if (!ours && w->reader) return take_for(f, w, path, err);
     if (!ours) return elsewhere(path, err);
     return there ? take_path(f, p, path, err) : not_there(p, path, err);
 }
 
 /* A relative path starts at the first of the folders that has it. */
-static int find_path(manager_found *f, const manager_places *p, const char *path, shoal_err *err)
+static int find_path(manager_found *f, const manager_places *p, const config_load_request *w,
+                     const char *path, shoal_err *err)
 {
-    if (*path == '/') return find_absolute(f, p, path, err);
+    if (*path == '/') return find_absolute(f, p, w, path, err);
     if (climbs(path)) return elsewhere(path, err);
     for (size_t i = 0; i < p->n_folders; i++) {
         char *at = NULL;
@@ -317,8 +397,10 @@ static int no_such(const json_t *list, const char *called, shoal_err *err)
                    i ? ": there are " : "", names);
 }
 
-static int find_called(manager_found *f, const manager_places *p, const char *called, shoal_err *err)
+static int find_called(manager_found *f, const manager_places *p, const config_load_request *w,
+                       shoal_err *err)
 {
+    const char *called = w->what;
     json_t *list = manager_list(p);
     if (!list) return err_nomem(err);
     const json_t *o = manager_called(list, called);
@@ -327,7 +409,7 @@ static int find_called(manager_found *f, const manager_places *p, const char *ca
         rc = take_listed(f, p, o, err);
     else if (manager_is_reference(called))
         rc = (f->reference = strdup(called)) ? 0 : err_nomem(err);
-    else if ((rc = find_path(f, p, called, err)) == SHOAL_ENOTFOUND)
+    else if ((rc = find_path(f, p, w, called, err)) == SHOAL_ENOTFOUND)
         rc = no_such(list, called, err);
     json_decref(list);
     return rc;
@@ -360,7 +442,7 @@ int manager_find(manager_found *ret, const manager_places *places, const config_
     all.any |= w->any_path;
     if (w->as.name) snprintf(f.name, sizeof f.name, "%s", w->as.name);
     int rc = w->as.sha256 && !(f.sha256 = strdup(w->as.sha256)) ? err_nomem(err) : 0;
-    if (rc == 0) rc = w->as.path ? find_path(&f, p, w->as.path, err) : find_called(&f, p, w->what, err);
+    if (rc == 0) rc = w->as.path ? find_path(&f, p, w, w->as.path, err) : find_called(&f, p, w, err);
     if (rc == 0 && w->as.path) rc = take_sampling(&f, p, err);
     if (rc == 0)
         *ret = f;

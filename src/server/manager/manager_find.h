@@ -5,7 +5,9 @@
  * them (of the root: directly); of a folder every file in it. What lies elsewhere is refused in one and the
  * same way, whether it is there or not. Whoever is the server's own user, or root, on this machine may name any path
  * (config_load_request.any_path): the server opens it with that user's permissions or fewer, so nothing is opened for
- * somebody who could not.
+ * somebody who could not. Another user of this machine (config_load_request.reader) may name any path that he can read
+ * himself. It is looked at with base/file_user.h, as the worker then opens it: what is found out here only makes the
+ * refusal come early. Such a load is not kept for the next start: nobody knows whether that user may read it then.
  *
  *     manager_find(&f, &places, &wanted, &err);    f.path, or f.reference: it is to be fetched first
  *     manager_found_done(&f);
@@ -30,6 +32,7 @@ typedef struct manager_places {               /* texts are borrowed, and read on
 typedef struct manager_found { /* texts are malloc'd; absent ones are NULL */
     char name[NAME_BYTES_MAX + 1];
     char *path, *sha256;
+    char *reader;    /* the path lies elsewhere, and is opened for this user: file_user as text */
     char *reference; /* path is NULL: what `shoal pull` is to fetch */
     uint64_t bytes;
     sampling_defaults sampling; /* as models.json says */

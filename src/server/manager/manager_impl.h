@@ -109,7 +109,7 @@ struct manager {
 /* The configuration that is in use: it may have been read again. */
 const gateway_config *manager_config(const manager *k);
 /* What makes two loads one piece of work; malloc'd, NULL: no memory. A job's key has JOB_KEY_ANY before it where the load
- * may name any path: no other is to share its outcome. */
+ * may name any path, and the user where it may name his files: no other is to share its outcome. */
 #define JOB_KEY_ANY "any "
 char *manager_load_key(const json_t *wanted);
 

@@ -155,6 +155,7 @@ static worker_spec spec_of(const job *j)
                         .sound_bytes = (size_t)m->sound_mb << 20,
                         .n_ctx = m->context,
                         .sampling = j->found.sampling,
+                        .reader = j->found.reader,
                         .guest = true};
     sampling_override(&spec.sampling, &j->sampling);
     tuning_format(&m->tuning, spec.options);
@@ -220,7 +221,8 @@ static bool has_cores(job *j, const worker_spec *s, unsigned n)
 static bool manager_kinds_has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
 {
     const manager *k = j->k;
-    if (j->runs || model_kind_of(s->path)->device) return true; /* its weights are in a device's memory */
+    if (j->runs) return true;
+    if (!s->reader && model_kind_of(s->path)->device) return true; /* its weights are in a device's memory */
     memory_headroom room = memory_headroom_read(k->o.root);
     uint64_t need = managed_model_need(bytes, s, n_new), taken = room_taken(k);
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))

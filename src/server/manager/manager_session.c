@@ -3,6 +3,8 @@
  *
  *     {"models": [loads, as in the book], "unloaded": ["names of the configuration's models"]}
  *
+ * A load for another user (config_load_request.reader) has "reader", too. The worker checks again what that user may read.
+ *
  * The book (manager_book.h) has what a person wants after a restart; this has all that ran when the process
  * crashed, in memory that the supervisor holds. Each change is a new file, kept before the last one is
  * forgotten. */
@@ -23,18 +25,29 @@ enum { SESSION_MAX_BYTES = 1 << 20 };
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
+/* NULL: no memory. */
+static json_t *describe_load(const managed_model *m)
+{
+    char reader[FILE_USER_TEXT_BYTES];
+    config_load_request w = m->wanted;
+    w.as.name = m->spec.model;
+    w.as.replicas = (unsigned)m->spec.n_replicas;
+    w.keep_alive_s = m->stay_s;
+    json_t *o = config_load_request_json(&w);
+    if (!o || !w.reader) return o;
+    file_user_format(w.reader, reader);
+    if (json_object_set_new(o, "reader", json_string(reader)) == 0) return o;
+    json_decref(o);
+    return NULL;
+}
+
 static json_t *manager_session_describe(const manager *k)
 {
     json_t *models = json_array(), *unloaded = json_array();
     bool ok = models && unloaded;
-    for (const managed_model *m = k->models; ok && m; m = m->next) {
-        config_load_request w = m->wanted;
-        w.as.name = m->spec.model;
-        w.as.replicas = (unsigned)m->spec.n_replicas;
-        w.keep_alive_s = m->stay_s;
+    for (const managed_model *m = k->models; ok && m; m = m->next)
         ok = m->down ? json_array_append_new(unloaded, json_string(m->spec.model)) == 0
-                     : json_array_append_new(models, config_load_request_json(&w)) == 0;
-    }
+                     : json_array_append_new(models, describe_load(m)) == 0;
     json_t *all = ok ? json_pack("{s:O,s:O}", "models", models, "unloaded", unloaded) : NULL;
     json_decref(models);
     json_decref(unloaded);
@@ -136,15 +149,30 @@ static void restored(void *user, const model_manager_progress *n, const api_erro
     if (e) LOG(LOG_ERROR, "models", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
 }
 
-static void load_again(manager *k, const json_t *o)
+/* With what it was allowed before the crash. reader is borrowed by *ret. */
+static int read_load(config_load_request *ret, file_user *reader, arena *mem, json_t *o, shoal_err *err)
+{
+    const char *text = json_string_value(json_object_get(o, "reader"));
+    bool is_for = text != NULL;
+    if (is_for && !file_user_parse(reader, text))
+        return err_set(err, SHOAL_EFORMAT, "'%.100s' is no user", text);
+    json_object_del(o, "reader");
+    int rc = config_load_request_parse(ret, mem, o, err);
+    if (rc != 0) return rc;
+    ret->any_path = !is_for;
+    ret->reader = is_for ? reader : NULL;
+    return 0;
+}
+
+static void load_again(manager *k, json_t *o)
 {
     arena *mem = arena_new(0);
     config_load_request w;
+    file_user reader;
     shoal_err err;
     api_error e = {0};
     const model_manager_watch watch = {.done = restored, .user = k};
-    int rc = mem ? config_load_request_parse(&w, mem, o, &err) : err_nomem(&err);
-    if (rc == 0) w.any_path = true; /* it was allowed before the crash */
+    int rc = mem ? read_load(&w, &reader, mem, o, &err) : err_nomem(&err);
     model_manager_ticket *t = rc == 0 ? k->face.load(k, &w, &watch, &e) : NULL;
     if (t) {
         t->job->runs = true;
@@ -158,7 +186,7 @@ static void load_again(manager *k, const json_t *o)
 void session_restore(manager *k)
 {
     size_t i;
-    const json_t *o;
+    json_t *o;
     if (!k->session) return;
     k->n_restoring = 1;
     json_array_foreach(json_object_get(k->session, "models"), i, o) load_again(k, o);

@@ -205,6 +205,7 @@ void loads_load(gateway_request *rq)
     } else {
         model_manager_watch w = {.news = told, .done = ended, .user = j};
         wanted.any_path = rq->ingress->own;
+        wanted.reader = rq->ingress->user;
         char base[NAME_BYTES_MAX + 1];
         if (wanted.what) wanted.what = name_without_latest(base, wanted.what);
         j->ticket = k->load(k->user, &wanted, &w, &e);

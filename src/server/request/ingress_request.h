@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_user.h"
 #include "base/buf.h"
 #include "http/http.h"
 #include "messages/event.h"
@@ -61,6 +62,7 @@ struct ingress_request {
     const ingress_request_ops *ops;
     bool local;                 /* its client is on this machine, and no browser: a Unix socket */
     bool own;                   /* it is a process of this server's user, or of root (http/http_own.h) */
+    const file_user *user;      /* that of a process whose files may be loaded for it; NULL: none. Borrowed */
     background_kind background; /* of a request without a client (answers/revalidate.h) */
     const void *connection;     /* only to be compared (capacity.h); NULL: none */
     uint64_t age_ns;            /* since its last byte came */

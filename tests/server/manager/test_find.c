@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/file_user.h"
 #include "logging/log.h"
 #include "manager/manager_book.h"
 #include "manager/manager_find.h"
@@ -185,6 +186,74 @@ static void folder_counts_with_all_its_files(void **state)
     tie(secret, folder, "weights.bin");
     want(&x, NULL, "hf", SHOAL_EAUTH);
     place_close(&x);
+}
+
+/* ---- for another user ---------------------------------------------------------------------------------- */
+
+typedef struct for_other {
+    const char *path; /* below the place's top */
+    bool keep;
+    int rc;
+    const char *part; /* of the sentence, or of the model's path */
+} for_other;
+
+static void find_for(place *x, const file_user *u, const for_other *c)
+{
+    char path[200];
+    manager_found f = {0};
+    shoal_err err = {0};
+    snprintf(path, sizeof path, "%s/%s", x->top, c->path);
+    config_load_request w = {.as = {.path = path}, .reader = u, .keep = c->keep};
+    int rc = manager_find(&f, &x->p, &w, &err);
+    if (rc != c->rc || !strstr(rc ? err.message : f.path, c->part))
+        fail_msg("%s: %d %s", path, rc, rc ? err.message : f.path);
+    bool in_store = strncmp(c->path, "store/", 6) == 0;
+    if (rc == 0) assert_true(in_store ? !f.reader : f.reader && atol(f.reader) == (long)u->uid);
+    manager_found_done(&f);
+}
+
+/* Whose user the process is not, so that the bits of others count. The library's folders are open to all as ever. */
+static void other_users_name_what_they_may_read(void **state)
+{
+    static const for_other cases[] = {
+        {"open/a.gguf", false, 0, "/open/a.gguf"},
+        {"open/link.gguf", false, 0, "/open/a.gguf"},
+        {"open/a.gguf", true, SHOAL_EAUTH, "without keep"},
+        {"open/mine.gguf", false, SHOAL_EAUTH, "may not read the file"},
+        {"open/out.gguf", false, SHOAL_EAUTH, "may not enter the folder"},
+        {"open/none.gguf", false, SHOAL_ENOTFOUND, "none.gguf"},
+        {"store2/secret.gguf", false, SHOAL_EAUTH, "may not enter the folder"},
+        {"store2/none.gguf", false, SHOAL_EAUTH, "may not enter the folder"},
+        {"hf", false, 0, "/hf"},
+        {"part", false, SHOAL_EAUTH, "/part/model.safetensors"},
+        {"store/c.gguf", true, 0, "/store/c.gguf"},
+    };
+    const file_user other = {.uid = geteuid() + 5, .gid = getegid() + 5};
+    const char *const folders[] = {"open", "hf", "part"};
+    place x;
+    file_opened f;
+    shoal_err err;
+    char at[3][100], path[200];
+    place_open(&x);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(at[i], sizeof at[i], "%s/%s", x.top, folders[i]);
+        assert_int_equal(mkdir(at[i], 0755) | chmod(at[i], 0755) | chmod(x.top, 0755), 0);
+        put(at[i], i ? "model.safetensors" : "a.gguf", "123");
+        snprintf(path, sizeof path, "%s/%s", at[i], i ? "model.safetensors" : "a.gguf");
+        assert_int_equal(chmod(path, i == 2 ? 0600 : 0644), 0);
+    }
+    put(at[0], "mine.gguf", "1");
+    snprintf(path, sizeof path, "%s/mine.gguf", at[0]);
+    assert_int_equal(chmod(path, 0600), 0);
+    tie("a.gguf", at[0], "link.gguf");
+    tie("../store2/secret.gguf", at[0], "out.gguf");
+    tie("/nowhere", at[1], "dangling");
+    bool opened = file_user_open(&f, &other, at[1], &err) == 0;
+    if (opened) close(f.fd), free(f.path);
+    bool decided = opened || !strstr(err.message, "file system");
+    for (size_t i = 0; decided && i < sizeof cases / sizeof *cases; i++) find_for(&x, &other, &cases[i]);
+    place_close(&x);
+    if (!decided) skip();
 }
 
 /* ---- the book ------------------------------------------------------------------------------------------ */
@@ -387,6 +456,7 @@ int main(void)
         cmocka_unit_test(models_json_tells_how_it_is_sampled),
         cmocka_unit_test(nothing_that_lies_elsewhere_is_found),
         cmocka_unit_test(folder_counts_with_all_its_files),
+        cmocka_unit_test(other_users_name_what_they_may_read),
         cmocka_unit_test(book_tells_what_it_cannot_read),
         cmocka_unit_test(book_written_is_read_again),
         cmocka_unit_test(servers_that_share_a_book_lose_nothing),
