@@ -31,9 +31,15 @@ refused 1 "noise.gguf cannot be served: not a GGUF file .*; give a GGUF file or 
 : >nothing.gguf
 head -c 2000 my.Q4_K_M.gguf >head.gguf
 head -c -1000 my.Q4_K_M.gguf >cut.gguf
-refused 1 "nothing.gguf cannot be served: it is empty; copy or download it again" nothing.gguf
-refused 1 "head.gguf cannot be served: it is incomplete; copy or download it again \(key" head.gguf
-refused 1 "cut.gguf cannot be served: it is incomplete; copy or download it again \(tensor" cut.gguf
+refused 1 "nothing.gguf cannot be served: the file is empty; copy or download it again" nothing.gguf
+refused 1 "head.gguf cannot be served: key .*: the file is incomplete; copy or download it again" head.gguf
+refused 1 "cut.gguf cannot be served: tensor .*: the file is incomplete; copy or download it again" cut.gguf
+# A command that opens the file says the same.
+for command in run show "models inspect"; do
+    # shellcheck disable=SC2086 # two words
+    "$SHOAL_BIN" $command ./nothing.gguf 2>"$work/said" >/dev/null < <(echo hi) && fail "$command of an empty file"
+    grep -q 'nothing.gguf: the file is empty; copy or download it again' "$work/said" || fail "$command: $(cat "$work/said")"
+done
 refused 1 "notes.txt cannot be served: .*; give a GGUF file" -m notes.txt
 refused 1 "empty cannot be served: .*; give a GGUF file" empty
 refused 1 "the folder some is no model, but it holds some; serve one of them: some/inner.gguf" some

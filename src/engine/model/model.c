@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <strings.h>
 
 #include "base/file.h"
@@ -282,6 +283,27 @@ static int model_model_load(model *m, const model_options *opts, shoal_err *err)
     return rc;
 }
 
+static bool is_empty_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+/* A copy or a download that broke off is told as such, whatever the loader met first. */
+static int say_damage(const char *path, int rc, shoal_err *err)
+{
+    static const char *const CUT[] = {"past the file", "than the file has room for",
+                                      "than fit into the file"};
+    shoal_err why = *err;
+    if (rc != SHOAL_EFORMAT) return rc;
+    if (is_empty_file(path))
+        return err_set(err, rc, "%s: the file is empty; copy or download it again", path);
+    for (size_t i = 0; i < sizeof CUT / sizeof *CUT; i++)
+        if (strstr(why.message, CUT[i]))
+            return err_set(err, rc, "%.400s: the file is incomplete; copy or download it again", why.message);
+    return rc;
+}
+
 int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err)
 {
     static const model_options defaults;
@@ -292,7 +314,7 @@ int model_open(model **ret, const char *path, const model_options *opts, shoal_e
     if (rc == 0) rc = model_model_load(m, opts ? opts : &defaults, err);
     if (rc != 0) {
         model_free(m);
-        return rc;
+        return say_damage(path, rc, err);
     }
     *ret = m;
     return 0;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -191,19 +190,11 @@ void serve_given_inside(const char *folder, const char *called, buf *out)
 static int not_served(const char *path, const char *called, const char *why, shoal_err *err)
 {
     buf files = {0};
-    struct stat st;
     size_t n = strlen(path);
     bool repeats = strncmp(why, path, n) == 0 && strncmp(why + n, ": ", 2) == 0;
     if (file_is_dir(path)) serve_given_inside(path, called, &files);
-    bool cut = strstr(why, "past the file") || strstr(why, "than the file has room for");
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
-        err_set(err, SHOAL_EFORMAT, "%.300s cannot be served: it is empty; copy or download it again",
-                called);
-    else if (cut)
-        err_set(err, SHOAL_EFORMAT,
-                "%.200s cannot be served: it is incomplete; copy or download it again (%.200s)", called,
-                repeats ? why + n + 2 : why);
-    else if (strstr(why, strerror(EACCES)))
+    bool says_what_to_do = strstr(why, "download it again") || strstr(why, strerror(EACCES));
+    if (says_what_to_do)
         err_set(err, SHOAL_EFORMAT, "%.300s cannot be served: %.200s", called, repeats ? why + n + 2 : why);
     else if (files.len)
         err_set(err, SHOAL_EFORMAT,
