@@ -232,6 +232,15 @@ mkdir "$here/many"
 for i in $(seq 66); do ln -s "$models/home-intent.gguf" "$here/many/$i.gguf"; done
 expect_init 0 'many/shoal.yaml: 64 models \(2 left out; the file says why\)$' many
 grep -q '2 more are left out' many/shoal.yaml || fail "what is too much: $(tail -3 many/shoal.yaml)"
+# Folders of other programs have a config.json, too; models come first, and a file of one's own stays.
+mkdir "$here/crowd"
+for i in $(seq 10 79); do mkdir "$here/crowd/$i" && echo '{}' >"$here/crowd/$i/config.json"; done
+ln -s "$models/home-intent.gguf" "$here/crowd/z.gguf"
+cp -r "$root/tests/data/hf/bert-intent" "$here/crowd/zz"
+echo mine >"$here/crowd/shoal.yaml.new"
+expect_init 0 'crowd/shoal.yaml: 2 models \(70 left out; the file says why\)$' crowd
+[ "$(cat "$here/crowd/shoal.yaml.new")" = mine ] || fail "init takes a file away: $(ls "$here/crowd")"
+[ "$(find "$here/crowd" -name 'shoal.yaml*' | wc -l)" -eq 2 ] || fail "init leaves files: $(ls "$here/crowd")"
 cat >"$here/some/states.json" <<'J'
 [{"entity_id":"light.attic","state":"off","attributes":{"friendly_name":"Attic \"Big\" Light"}},
  {"entity_id":"lock.shed","state":"locked","attributes":{}},

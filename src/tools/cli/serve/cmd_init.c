@@ -55,6 +55,18 @@ static bool is_model(const char *path)
     return model_kind_named(slash + 1) == &model_kind_gguf;
 }
 
+/* Other programs call a file config.json, too: a model's folder has weights. */
+static bool has_weights(const char *folder)
+{
+    const model_kind *kind = model_kind_of(folder);
+    DIR *d = opendir(folder);
+    bool found = false;
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = model_kind_file(kind, e->d_name) == MODEL_FILE_WEIGHTS;
+    if (d) closedir(d);
+    return found;
+}
+
 static bool may_be_export(const char *name)
 {
     return model_name_ends(name, ".json") || strncmp(name, "core.", 5) == 0;
@@ -102,19 +114,30 @@ static bool can_be_named(found *f, const char *path, const char *name)
     return false;
 }
 
-static int look_at(found *f, const char *name, shoal_err *err)
+/* Takes path. */
+static void add_model(found *f, char *path, const char *name)
+{
+    cli_list *m = &f->models.models;
+    bool fits = m->n < sizeof m->v / sizeof *m->v;
+    f->n_models_more += !fits;
+    if (fits && can_be_named(f, path, name))
+        m->v[m->n++] = path;
+    else
+        free(path);
+}
+
+/* doubtful: folders without weights alone, which come behind all others; else all but these. */
+static int look_at(found *f, const char *name, bool doubtful, shoal_err *err)
 {
     char *path = NULL;
     int rc = asprintf(&path, "%s/%s", f->folder, name) < 0 ? err_nomem(err) : 0;
-    cli_list *m = &f->models.models;
     if (rc != 0) return rc;
-    const bool models = is_model(path), fits = m->n < sizeof m->v / sizeof *m->v;
-    if (models && fits && can_be_named(f, path, name)) {
-        m->v[m->n++] = path;
+    const bool models = is_model(path), folder = file_is_dir(path);
+    if (models && (folder && !has_weights(path)) == doubtful) {
+        add_model(f, path, name);
         return 0;
     }
-    f->n_models_more += models && !fits;
-    if (!models && may_be_export(name) && !file_is_dir(path)) rc = look_at_json(f, path, err);
+    if (!models && !doubtful && may_be_export(name) && !folder) rc = look_at_json(f, path, err);
     free(path);
     return rc;
 }
@@ -125,9 +148,10 @@ static int look_into(found *f, shoal_err *err)
     int n = scandir(f->folder, &all, NULL, alphasort), rc = 0;
     if (n < 0)
         return err_set(err, SHOAL_ENOTFOUND, "%s: %s; shoal init wants a folder", f->folder, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        if (rc == 0 && all[i]->d_name[0] != '.') rc = look_at(f, all[i]->d_name, err);
-        free(all[i]);
+    for (int i = 0; i < 2 * n; i++) {
+        const char *name = all[i % n]->d_name;
+        if (rc == 0 && *name != '.') rc = look_at(f, name, i >= n, err);
+        if (i >= n) free(all[i % n]);
     }
     free(all);
     return rc;
@@ -363,14 +387,32 @@ static int put_file(buf *out, found *f, size_t *ret_models, shoal_err *err)
     return rc == 0 && (out->failed || f->left_out.failed) ? err_nomem(err) : rc;
 }
 
+/* An empty file that was not there before, beside path, so that errors name it and nothing of anybody's is lost. *ret is
+ * malloc'd. */
+static int make_draft(char **ret, const char *path, shoal_err *err)
+{
+    char *draft = NULL;
+    if (asprintf(&draft, "%s.XXXXXX", path) < 0) return err_nomem(err);
+    int fd = mkstemp(draft);
+    if (fd < 0) {
+        int rc = err_set(err, SHOAL_EIO, "%s: %s", draft, strerror(errno));
+        free(draft);
+        return rc;
+    }
+    close(fd);
+    *ret = draft;
+    return 0;
+}
+
 /* Under another name until it is known to be right. */
 static int write_checked(const char *path, const buf *text, shoal_err *err)
 {
     char *draft = NULL;
     gateway_config *c = NULL;
     worker_spec *specs = NULL;
-    if (asprintf(&draft, "%s.new", path) < 0) return err_nomem(err);
-    int rc = file_replace(draft, text, err);
+    int rc = make_draft(&draft, path, err);
+    if (rc != 0) return rc;
+    rc = file_replace(draft, text, err);
     if (rc == 0) rc = config_load(&c, &HOME_STAGES, draft, err);
     if (rc == 0) rc = serve_models_find(&specs, c, err);
     if (rc == 0 && rename(draft, path) != 0) rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
