@@ -242,12 +242,15 @@ static void set_path(pull_removal *r, const char *folder, const char *file)
 static int remove_file(const char *folder, const char *file, pull_removal *r, shoal_err *err)
 {
     char *path = NULL;
-    if (strchr(file, '/')) return err_set(err, SHOAL_EFORMAT, "\"%s\" is no file of %s", file, folder);
+    if (strchr(file, '/'))
+        return err_set(err, SHOAL_EFORMAT,
+                       "\"%.200s\" is no file of %.200s: delete it, and its entry in models.json, by hand",
+                       file, folder);
     if (asprintf(&path, "%s/%s", folder, file) < 0) return err_nomem(err);
     count_file(r, folder, file);
     int rc = unlink(path) == 0 || errno == ENOENT
                  ? 0
-                 : err_set(err, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
+                 : err_set(err, SHOAL_EIO, "cannot remove %s: %s; its entry stays", path, strerror(errno));
     free(path);
     return rc;
 }
@@ -275,10 +278,12 @@ static int drop_locked(const char *folder, const char *name, bool force, pull_re
     while (rc == 0 && json_array_get(s.models, i) != o) i++;
     if (rc == 0 && said && !file) rc = err_nomem(err);
     if (rc == 0) rc = cut_entry(&s, i, err);
-    if (rc == 0) rc = file_replace(s.path, &s.text, err);
-    *r = (pull_removal){.origin = pulled ? PULL_PULLED : PULL_LISTED, .entry = rc == 0};
+    *r = (pull_removal){.origin = pulled ? PULL_PULLED : PULL_LISTED};
     set_path(r, folder, file ? file : "");
+    /* The file first: an entry without one can be removed again, a file without an entry cannot. */
     if (rc == 0 && file && !pull_manifest_find(&s, "file", file)) rc = remove_file(folder, file, r, err);
+    if (rc == 0) rc = file_replace(s.path, &s.text, err);
+    r->entry = rc == 0;
     free(file);
     manifest_done(&s);
     return rc;

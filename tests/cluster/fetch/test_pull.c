@@ -503,6 +503,33 @@ static void addresses_of_private_networks_are_near(void **state)
         if (is_near(FAR[i])) fail_msg("%s is near", FAR[i]);
 }
 
+/* An entry whose file stays could not be removed a second time. */
+static void a_manifest_keeps_the_entry_of_a_file_that_stays(void **state)
+{
+    static const char whole[] =
+        "{\"models\": [{\"name\": \"a\", \"file\": \"a.gguf\", \"source\": \"x\"}, {\"name\": \"b\", "
+        "\"file\": \"in/b.gguf\", \"source\": \"x\"}]}\n";
+    char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64], a[64];
+    shoal_err err;
+    buf text = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/models.json", folder);
+    snprintf(a, sizeof a, "%s/a.gguf", folder);
+    write_text(path, whole);
+    assert_int_equal(mkdir(a, 0700), 0);
+    assert_int_equal(pull_manifest_drop(folder, "a", false, NULL, &err), SHOAL_EIO);
+    assert_non_null(strstr(err.message, "a.gguf: Is a directory; its entry stays"));
+    assert_int_equal(pull_manifest_drop(folder, "b", false, NULL, &err), SHOAL_EFORMAT);
+    assert_non_null(strstr(err.message, "by hand"));
+    assert_int_equal(file_read(&text, path, 4096, &err), 0);
+    assert_string_equal(text.data, whole);
+    buf_done(&text);
+    rmdir(a);
+    assert_int_equal(pull_manifest_drop(folder, "a", false, NULL, &err), 0); /* nobody misses the file */
+    unlink(path);
+    rmdir(folder);
+}
+
 /* What the program came with, and what people put there, is not removed. */
 static void a_manifest_keeps_what_was_not_pulled(void **state)
 {
