@@ -1,5 +1,5 @@
-/* Requests for homes: the first byte chooses the home, the rest is what is said, understood by the lexicon
- * that is shipped. Whatever is said, the text is never empty, nothing is done that the verdict does not
+/* Requests for homes: the first byte chooses the home, the rest is what is said, behind a zero byte the request before
+ * it, understood by the lexicon that is shipped. Whatever is said, the text is never empty, nothing is done that the verdict does not
  * allow, and a call is JSON for a device of the home. */
 #include <stddef.h>
 #include <stdint.h>
@@ -175,6 +175,22 @@ static void answer(grounding g, const home *h, const lexicon *lex, const char *t
     see(h, lex, &g);
 }
 
+/* Behind another request, with the reply that it got or one of somebody else. */
+static void follow(const home *h, const lexicon *lex, const char *text, const char *request, arena *a)
+{
+    grounding first = {0}, g = {0};
+    follow_meaning m;
+    if (!holds(ground(&first, lex, h->devices, h->n, request, a, NULL) == 0)) return;
+    follow_turn t = {
+        .request = request, .reply = first.n_options ? first.options[0].say : first.text, .answer = text};
+    if (!holds(follow_read_turn(&m, lex, h->devices, h->n, &t, a) == 0)) return;
+    const char *whole = m.text ? m.text : text;
+    if (holds(ground_after(&g, lex, h->devices, h->n, whole, &m.it, a, NULL) == 0)) see(h, lex, &g);
+    t.reply = "Surely.";
+    if (!holds(follow_read_turn(&m, lex, h->devices, h->n, &t, a) == 0)) return;
+    if (m.text || device_set_count(&m.it)) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static lexicon *lex; /* read once; reachable to the end, so no leak */
@@ -188,6 +204,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         see(&h, lex, &g);
         hold(&g, lex, a);
         answer(g, &h, lex, text, a);
+        size_t n = strlen(text);
+        if (n + 2 < size) follow(&h, lex, text, text + n + 1, a);
     }
     arena_free(a);
     return 0;

@@ -248,7 +248,7 @@ static void read_word(rest_reader *x)
              (phrase_here(x, &l->prepositions, &n) && !leads_nowhere(x)))
         ; /* explained, means nothing */
     else if (phrase_here(x, &l->pronouns, &n))
-        x->into->pronoun = true;
+        x->into->pronoun = true, x->into->singular = phrase_list_has_word(&l->singular, x->u->at[x->at].s);
     else if (phrase_here(x, &l->contrast, &n))
         r->contrast = true;
     else if (choice_here(x, &n))

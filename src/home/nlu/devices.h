@@ -44,8 +44,9 @@ typedef struct entity_mention {
     size_t begin, end;                 /* bytes in the text */
     bool plural;                       /* the word for the kind is a plural */
     bool all, both, everything, pronoun;
-    bool beside;  /* it says what the device is near to: "the lamp by the door" */
-    size_t count; /* "the two lamps"; 0: none was said */
+    bool singular; /* the pronoun is for one thing */
+    bool beside;   /* it says what the device is near to: "the lamp by the door" */
+    size_t count;  /* "the two lamps"; 0: none was said */
 } entity_mention;
 
 /* Does it say which devices? A pronoun does not. */

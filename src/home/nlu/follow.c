@@ -120,7 +120,21 @@ int follow_apply(grounding *g, const lexicon *lex, bool yes, const sha256_digest
     return 0;
 }
 
-/* ---- what answers another question ------------------------------------------------------------------- */
+/* ---- what it means behind another request ------------------------------------------------------------ */
+
+typedef struct turn_reader {
+    const lexicon *lex;
+    const device *list;
+    size_t n;
+    const follow_turn *t;
+    arena *a;
+    grounding asked, own;
+} turn_reader;
+
+static int read_after(const turn_reader *r, grounding *ret, const char *text, const device_set *before)
+{
+    return ground_after(ret, r->lex, r->list, r->n, text, before, r->a, NULL);
+}
 
 /* A request, a refusal or small talk of its own; the rest may be the answer to what was asked. */
 static bool stands_alone(const grounding *g)
@@ -144,40 +158,75 @@ static bool is_part_of(const device_set *s, const device_set *all)
 }
 
 /* "Tell me a temperature": the answer is a value, and with it the whole is a request, good or out of its bounds. */
-static int give_value(const char **ret, const lexicon *lex, const device *list, size_t n,
-                      const grounding *asked, const char *answer, arena *a)
+static int give_value(const turn_reader *r, const char **ret)
 {
     grounding whole;
-    reply_field f[] = {{"name", asked->about}, {"answer", answer}};
-    const char *text = asked->request ? reply_fill(a, asked->request, f, 2) : NULL;
-    *ret = NULL;
+    const grounding *asked = &r->asked;
+    reply_field f[] = {{"name", asked->about}, {"answer", r->t->answer}};
     if (!asked->request) return 0;
-    if (!text || ground(&whole, lex, list, n, text, a, NULL)) return SHOAL_ENOMEM;
-    bool told = whole.verdict == GROUND_ACT || (whole.verdict == GROUND_CANNOT && whole.request);
+    const char *text = reply_fill(r->a, asked->request, f, 2);
+    if (!text || read_after(r, &whole, text, NULL)) return SHOAL_ENOMEM;
+    bool told = whole.verdict == GROUND_ACT || (whole.verdict == GROUND_CANNOT && whole.odd_value);
     if (told && is_part_of(&whole.named, &asked->named)) *ret = text;
     return 0;
 }
 
-int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
-                    arena *a)
+/* The answer behind the request: every word of both is explained, and nothing is done to what was not asked about. */
+static int join_answer(const turn_reader *r, const char **ret)
 {
-    grounding asked, own, whole;
-    *ret = NULL;
-    if (ground(&asked, lex, list, n, t->request, a, NULL)) return SHOAL_ENOMEM;
-    bool which = asked.verdict == GROUND_ASK; /* else it told what it needs: "Tell me a temperature" */
-    if ((!which && asked.verdict != GROUND_CANNOT) || !follow_same_text(t->reply, asked.text)) return 0;
-    if (ground(&own, lex, list, n, t->answer, a, NULL)) return SHOAL_ENOMEM;
-    if (stands_alone(&own)) return 0;
-    if (give_value(ret, lex, list, n, &asked, t->answer, a)) return SHOAL_ENOMEM;
-    if (*ret) return 0;
-    size_t len = strlen(t->request);
-    while (len && strchr(" \t\r\n.!?", t->request[len - 1])) len--;
-    const char *text = arena_printf(a, "%.*s %s", (int)len, t->request, t->answer);
-    if (!text || ground(&whole, lex, list, n, text, a, NULL)) return SHOAL_ENOMEM;
-    /* Every word of both is explained, and nothing is done to what was not asked about. */
-    if (which && whole.verdict == GROUND_ACT && is_part_of(&whole.named, &asked.named))
+    grounding whole;
+    const char *request = r->t->request;
+    size_t len = strlen(request);
+    while (len && strchr(" \t\r\n.!?", request[len - 1])) len--;
+    const char *text = arena_printf(r->a, "%.*s %s", (int)len, request, r->t->answer);
+    if (!text || read_after(r, &whole, text, &r->t->before)) return SHOAL_ENOMEM;
+    bool which = r->asked.verdict == GROUND_ASK; /* else it told what it needs: "Tell me a temperature" */
+    if (which && whole.verdict == GROUND_ACT && is_part_of(&whole.named, &r->asked.named))
         *ret = text;
-    else if (own.verdict == GROUND_PROPOSE) /* nothing is offered that was not asked */
-        *ret = whole.n_options ? t->request : text;
+    else if (r->own.verdict == GROUND_PROPOSE) /* nothing is offered that was not asked */
+        *ret = whole.n_options ? request : text;
     return 0;
+}
+
+/* Did the reply tell what the request was about: what was done, or how it is? */
+static bool tells_subject(const turn_reader *r, device_set *ret)
+{
+    const grounding *g = &r->asked;
+    bool same = follow_same_text(r->t->reply, g->text);
+    *ret = g->verdict == GROUND_ACT ? g->done : g->named;
+    if (g->verdict == GROUND_ACT || g->verdict == GROUND_ANSWER || g->verdict == GROUND_CANNOT) return same;
+    if (g->verdict != GROUND_CHOOSE && g->verdict != GROUND_PROPOSE) return false;
+    for (size_t i = 0; i < g->n_options; i++)
+        if (follow_same_text(r->t->reply, g->options[i].say)) return true;
+    return false;
+}
+
+/* Only where it changes what the answer means. */
+static int give_subject(const turn_reader *r, device_set *ret)
+{
+    grounding about;
+    device_set it;
+    if (stands_alone(&r->own) && !r->own.question) return 0;
+    if (!tells_subject(r, &it)) return 0;
+    if (read_after(r, &about, r->t->answer, &it)) return SHOAL_ENOMEM;
+    bool same = about.verdict == r->own.verdict && strcmp(about.text, r->own.text) == 0;
+    if (!same) *ret = it;
+    return 0;
+}
+
+int follow_read_turn(follow_meaning *ret, const lexicon *lex, const device *list, size_t n,
+                     const follow_turn *t, arena *a)
+{
+    turn_reader x = {.lex = lex, .list = list, .n = n, .t = t, .a = a}, *r = &x;
+    *ret = (follow_meaning){0};
+    if (read_after(r, &r->asked, t->request, &t->before) || read_after(r, &r->own, t->answer, NULL))
+        return SHOAL_ENOMEM;
+    bool asks = (r->asked.verdict == GROUND_ASK || r->asked.verdict == GROUND_CANNOT) &&
+                follow_same_text(t->reply, r->asked.text) && !stands_alone(&r->own);
+    int rc = asks ? give_value(r, &ret->text) : 0;
+    if (!rc && asks && !ret->text) {
+        rc = join_answer(r, &ret->text);
+        if (ret->text) ret->it = t->before;
+    }
+    return rc || ret->text ? rc : give_subject(r, &ret->it);
 }

@@ -36,11 +36,18 @@ int follow_apply(grounding *g, const lexicon *lex, bool yes, const sha256_digest
 
 typedef struct follow_turn {
     const char *request, *reply, *answer;
+    device_set before; /* what "it" stood for in the request */
 } follow_turn;
-/* Did the reply to the request ask which device is meant, or for a value, and does the answer tell it ("turn on the lamp",
- * "the left one"; "turn up the heat", "20")? *ret: both as one request, in the arena; NULL: it did not, or does not. Where the answer by itself would lead to
- * a proposal, it is read with the request, too, or the request again: both do nothing. SHOAL_ENOMEM, or 0. */
-int follow_complete(const char **ret, const lexicon *lex, const device *list, size_t n, const follow_turn *t,
-                    arena *a);
+typedef struct follow_meaning {
+    const char *text; /* the request that the answer makes, in the arena; NULL: the answer as it is */
+    device_set it;    /* what "it" stands for in that; empty: nothing */
+} follow_meaning;
+/* What the answer means behind the request and its reply. Did the reply ask which device is meant, or for a value, and
+ * does the answer tell it ("turn on the lamp", "the left one"; "turn up the heat", "20")? Then they are one request.
+ * Where the answer by itself would lead to a proposal, it is read with the request, too, or the request again: both do
+ * nothing. Did the reply say what was done, or how a device is, and does the answer leave open what it is about ("turn
+ * it off")? Then it is about that. A reply that the request would not have got means nothing. SHOAL_ENOMEM, or 0. */
+int follow_read_turn(follow_meaning *ret, const lexicon *lex, const device *list, size_t n,
+                     const follow_turn *t, arena *a);
 
 #endif

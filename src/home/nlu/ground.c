@@ -300,6 +300,13 @@ static void spare_forbidden(grounder *g)
     }
 }
 
+static void give_request(const problem *p, grounding *out)
+{
+    out->request = p->request;
+    out->about = p->about;
+    out->odd_value = p->odd_value;
+}
+
 static void ground_judge(grounder *g, grounding *out)
 {
     const lexicon *l = g->lex;
@@ -335,7 +342,7 @@ static void ground_judge(grounder *g, grounding *out)
     } else if (g->n_problems) {
         out->verdict = g->problems[0].verdict;
         out->text = with_problems(g, g->answer);
-        if (g->n_problems == 1) out->request = g->problems[0].request, out->about = g->problems[0].about;
+        if (g->n_problems == 1) give_request(&g->problems[0], out);
     } else if (g->answer) {
         out->verdict = GROUND_ANSWER;
         out->text = g->answer;
@@ -361,6 +368,8 @@ static bool understand(grounder *g, grounding *out)
     }
     if (g->nomem || !out->text) return false;
     out->named = g->named;
+    for (size_t i = 0; out->verdict == GROUND_ACT && i < g->n_tasks; i++)
+        device_set_join(&out->done, &g->tasks[i].ways[0].targets);
     out->example = example(g);
     if (!*out->text) out->text = g->lex->reply.not_understood;
     return true;
@@ -369,11 +378,19 @@ static bool understand(grounder *g, grounding *out)
 int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text, arena *a,
            shoal_err *err)
 {
+    return ground_after(ret, lex, list, n, text, NULL, a, err);
+}
+
+int ground_after(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text,
+                 const device_set *before, arena *a, shoal_err *err)
+{
     grounder *g = arena_alloc(a, sizeof *g);
     grounding out;
     if (!g) return err_nomem(err);
     g->lex = lex;
     g->a = a;
+    if (before) g->last = *before;
+    g->earlier = before && device_set_count(before);
     bool well = !devices_init(&g->d, lex, list, n, a) && !words_split(&g->w, a, text, strlen(text)) &&
                 understand(g, &out);
     devices_done(&g->d);

@@ -47,16 +47,22 @@ typedef struct grounding {
     size_t n_options;
     device_option *options;
     device_set named;    /* devices that the request names or may name */
+    device_set done;     /* ACT: what is acted on */
     const char *example; /* something that can be asked of this home; "" when nothing can */
     bool question;       /* NOTHING, TALK: it was a question */
     const char
         *request; /* where text asks for a value of one device: the request that an {answer} completes, */
     const char *about; /* and the {name} in it; NULL: it asks for none */
+    bool odd_value;    /* a value was given, which is out of bounds or in no unit of its kind */
 } grounding;
 
 /* SHOAL_ENOMEM, or 0. Text is UTF-8 of any length; what is too long is not understood. */
 int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text, arena *a,
            shoal_err *err);
+
+/* The same behind a request that was about `before`: that is what "it" stands for. NULL: there was none. */
+int ground_after(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text,
+                 const device_set *before, arena *a, shoal_err *err);
 
 /* A sentence of the lexicon's talk with this home's example in it; NULL: out of memory. */
 const char *ground_say(const grounding *g, const char *say, arena *a);

@@ -248,12 +248,12 @@ static bool try_ask(grounder *g, const units *u, size_t at, const phrase_list *l
         clause_rest r;
         clause_rest_read(&r, u, at, u->n, used, &g->d);
         bool any = kind == ASKS_WHICH && ask_asked_state(u, used); /* "what's playing?" */
-        if (r.n_strange || r.n_values || r.later || r.forbidden ||
-            (!entity_mention_says_target(&r.what) && !any))
-            continue;
+        bool target = entity_mention_says_target(&r.what);
+        bool it = kind == ASKS_STATE && !target && g->earlier && r.what.pronoun; /* "is it on?" */
+        if (r.n_strange || r.n_values || r.later || r.forbidden || (!target && !any && !it)) continue;
         bool group;
         if (kind != ASKS_STATE) r.what.all = true;
-        device_set s = devices_find(&g->d, &r.what, UINT64_MAX, &group);
+        device_set s = it ? g->last : devices_find(&g->d, &r.what, UINT64_MAX, &group);
         size_t n = device_set_count(&s);
         if (!n) continue;
         grounder_name_all(g, &s);

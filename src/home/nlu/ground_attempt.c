@@ -57,10 +57,27 @@ static device_set all_of(const grounder *g, const action_def *x)
     return s;
 }
 
+/* Of the request before, what the action is for: "it" is one thing, "them" are all. */
+static outcome earlier_target(grounder *g, attempt *t, const entity_mention *m)
+{
+    device_set fit = {{0}};
+    for (size_t i = 0; i < g->d.n; i++)
+        if (device_set_has(&g->last, i) && attempt_serves(g, t->action, i)) device_set_add(&fit, i);
+    t->targets = device_set_count(&fit) ? fit : g->last;
+    return m->singular && device_set_count(&t->targets) > 1 ? ASK_WHICH : DO_IT;
+}
+
 /* Nothing was named: what was named before, or the only device that can be meant. */
 static outcome unnamed_target(grounder *g, attempt *t, const clause_rest *r)
 {
     bool before = device_set_count(&g->last) > 0;
+    if (before && g->earlier) {
+        outcome how = earlier_target(g, t, &r->what);
+        bool serves = attempt_serves(g, t->action, device_set_first(&t->targets));
+        if (r->what.pronoun || (serves && (r->n_values || r->only_state || !t->action->implied))) return how;
+        t->targets = (device_set){{0}};
+        before = false;
+    }
     if (before && (r->what.pronoun || r->n_values || r->only_state || !t->action->implied)) {
         t->targets = g->last;
         return DO_IT;
@@ -330,6 +347,7 @@ void attempt_want_value(grounder *g, const attempt *t)
     problem *p = &g->problems[g->n_problems - 1];
     p->request = t->action->request;
     p->about = attempt_target_names(g, t, false);
+    p->odd_value = t->how == OUT_OF_RANGE || t->how == WRONG_UNIT;
 }
 
 void attempt_tell(grounder *g, const attempt *t)

@@ -226,7 +226,8 @@ static bool is_served(const piece *p, size_t i)
 /* "lock and unlock the door": the device stands behind the second cue. */
 static bool lends_target(const grounder *g, const piece *p, size_t i, size_t n)
 {
-    if (!p[i].has_cue || i + 1 >= n || !p[i + 1].has_cue || device_set_count(&g->last)) return false;
+    bool before = device_set_count(&g->last) && !g->earlier;
+    if (!p[i].has_cue || i + 1 >= n || !p[i + 1].has_cue || before) return false;
     const clause_rest *own = &p[i].c->cues[0].rest, *next = &p[i + 1].c->cues[0].rest;
     return !entity_mention_says_target(&own->what) && !own->what.pronoun && !own->n_values &&
            !own->n_strange && entity_mention_says_target(&next->what);

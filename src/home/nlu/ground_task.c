@@ -34,6 +34,7 @@ void task_add(grounder *g, const task *t)
     else
         g->unclear = true;
     g->last = t->ways[0].targets;
+    g->earlier = false;
     grounder_name_all(g, &g->last);
 }
 
@@ -170,6 +171,7 @@ static void carry_out_everything(grounder *g, const task *t)
     device_set_drop_all(&all, &taken);
     join_sets(&g->left_out, &all);
     g->last = taken;
+    g->earlier = false;
 }
 
 /* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a

@@ -62,7 +62,8 @@ typedef struct task {
 typedef struct problem {
     ground_verdict verdict;
     const char *text;
-    const char *request, *about; /* as in a grounding */
+    const char *request, *about; /* as in a grounding, as is the next */
+    bool odd_value;
 } problem;
 
 typedef struct grounder {
@@ -76,6 +77,7 @@ typedef struct grounder {
     size_t n_problems;
     device_set named, forbidden_targets, last;
     device_set left_out; /* of everything, what the words do not reach */
+    bool earlier;        /* `last` is from the request before */
     bool forbidden, later, withdrawn, unclear, question;
     bool chatter;                   /* something was said that is no request and names nothing */
     bool mended;                    /* a typing error was put right */

@@ -11,40 +11,41 @@
 #define LEXICON_KINDS_MAX 64
 
 /* Word lists. X(member, required, what it is for) */
-#define LEXICON_LISTS(X)                                                       \
-    X(fillers, true, "words without meaning for a request, anywhere")          \
-    X(leads, true, "polite beginnings after which a request follows")          \
-    X(determiners, true, "the, my, ...")                                       \
-    X(prepositions, true, "of, in, ...: between the words that name a device") \
-    X(all, true, "all, every, ...: each device that fits")                     \
-    X(both, true, "both, the two: exactly two")                                \
-    X(everything, true, "each device of the home")                             \
-    X(except, true, "what follows is left out of a group")                     \
-    X(pronouns, true, "it, them: what was named before")                       \
-    X(joins, true, "and, then, comma: between requests or devices")            \
-    X(scope, true, "and, or: a prohibition goes on through these joins")       \
-    X(correct, false, "no, I mean: what was asked just before does not count") \
-    X(report, false, "said, told: what stands beside them is no request")      \
-    X(contrast, true, "but, instead: end what a prohibition covers")           \
-    X(prohibit, true, "what follows is forbidden")                             \
-    X(keep, true, "leave, keep: what follows stays as it is, and that alone")  \
-    X(alternatives, false, "or: joins of which one is meant")                  \
-    X(withdraw, true, "never mind: nothing of the request counts")             \
-    X(later, true, "times, delays and conditions")                             \
-    X(questions, true, "how a question begins")                                \
-    X(ask_state, true, "is .. {state}, what is the state of ..")               \
-    X(ask_which, true, "which .. are {state}")                                 \
-    X(ask_count, true, "how many .. are {state}")                              \
-    X(known, false, "words that no typing error is looked for in")             \
-    X(agree, false, "yes: an answer that is made of these alone agrees")       \
-    X(decline, false, "no: one that is made of these alone declines")          \
-    X(differences, false, "by {value}: how much more or less, not how much")   \
-    X(negative, false, "minus: the number after it is below zero")             \
-    X(adverbs, false, "prepositions that nothing need follow: outside")        \
-    X(beside, false, "near, by: what follows is another device")               \
-    X(adverbial, false, "\"back on\": its first word names nothing here")      \
-    X(degrees, false, "a little: a part of what is asked")                     \
-    X(entirely, false, "fully: more than a state tells")                       \
+#define LEXICON_LISTS(X)                                                                    \
+    X(fillers, true, "words without meaning for a request, anywhere")                       \
+    X(leads, true, "polite beginnings after which a request follows")                       \
+    X(determiners, true, "the, my, ...")                                                    \
+    X(prepositions, true, "of, in, ...: between the words that name a device")              \
+    X(all, true, "all, every, ...: each device that fits")                                  \
+    X(both, true, "both, the two: exactly two")                                             \
+    X(everything, true, "each device of the home")                                          \
+    X(except, true, "what follows is left out of a group")                                  \
+    X(pronouns, true, "it, them: what was named before")                                    \
+    X(singular, false, "it, this: pronouns for one thing, so of several it is asked which") \
+    X(joins, true, "and, then, comma: between requests or devices")                         \
+    X(scope, true, "and, or: a prohibition goes on through these joins")                    \
+    X(correct, false, "no, I mean: what was asked just before does not count")              \
+    X(report, false, "said, told: what stands beside them is no request")                   \
+    X(contrast, true, "but, instead: end what a prohibition covers")                        \
+    X(prohibit, true, "what follows is forbidden")                                          \
+    X(keep, true, "leave, keep: what follows stays as it is, and that alone")               \
+    X(alternatives, false, "or: joins of which one is meant")                               \
+    X(withdraw, true, "never mind: nothing of the request counts")                          \
+    X(later, true, "times, delays and conditions")                                          \
+    X(questions, true, "how a question begins")                                             \
+    X(ask_state, true, "is .. {state}, what is the state of ..")                            \
+    X(ask_which, true, "which .. are {state}")                                              \
+    X(ask_count, true, "how many .. are {state}")                                           \
+    X(known, false, "words that no typing error is looked for in")                          \
+    X(agree, false, "yes: an answer that is made of these alone agrees")                    \
+    X(decline, false, "no: one that is made of these alone declines")                       \
+    X(differences, false, "by {value}: how much more or less, not how much")                \
+    X(negative, false, "minus: the number after it is below zero")                          \
+    X(adverbs, false, "prepositions that nothing need follow: outside")                     \
+    X(beside, false, "near, by: what follows is another device")                            \
+    X(adverbial, false, "\"back on\": its first word names nothing here")                   \
+    X(degrees, false, "a little: a part of what is asked")                                  \
+    X(entirely, false, "fully: more than a state tells")                                    \
     X(remarks, false, "is, seems: it says how something is, so none is offered")
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.

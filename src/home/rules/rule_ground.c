@@ -25,13 +25,38 @@ static int take_answer(const stage_run *s, grounding *g)
     return mine ? follow_apply(g, s->stage->own, in->agrees, &in->asked_about) : 0;
 }
 
+/* Ids, a line each, as devices of the list; what is not there any more is left out. */
+static device_set devices_named(const device *list, size_t n, const char *ids)
+{
+    device_set s = {{0}};
+    while (ids && *ids) {
+        size_t len = strcspn(ids, "\n");
+        for (size_t i = 0; i < n && i < DEVICES_MAX; i++)
+            if (strlen(list[i].id) == len && memcmp(list[i].id, ids, len) == 0) device_set_add(&s, i);
+        ids += len + (ids[len] == '\n');
+    }
+    return s;
+}
+
+/* NULL: out of memory. */
+static const char *ids_of(const device_set *s, const device *list, size_t n, arena *a)
+{
+    buf ids = {0};
+    for (size_t i = 0; i < n && i < DEVICES_MAX; i++)
+        if (device_set_has(s, i)) buf_printf(&ids, "%s\n", list[i].id);
+    const char *kept = ids.failed ? NULL : arena_strdup(a, buf_text(&ids));
+    buf_done(&ids);
+    return kept;
+}
+
 static int start_ground(stage_run *s, const call_context *ctx)
 {
     (void)ctx; /* no call is made */
     pipeline_facts f = process_facts(s);
     grounding *g = arena_alloc(s->memory, sizeof *g);
     const char *input = rules_input(s);
-    if (!g || !input || ground(g, s->stage->own, f.devices, f.n_devices, input, s->memory, NULL))
+    device_set it = devices_named(f.devices, f.n_devices, s->run->in->subject);
+    if (!g || !input || ground_after(g, s->stage->own, f.devices, f.n_devices, input, &it, s->memory, NULL))
         return SHOAL_ENOMEM;
     if (take_answer(s, g)) return SHOAL_ENOMEM;
     s->own = g;
@@ -68,21 +93,28 @@ static int ground_read_answer(stage_answer *ret, const config_stage *s, const ch
 }
 
 static int ground_recall(bool *ret_asked, sha256_digest *ret_about, const config_stage *s,
-                         const process_input *in, const char *request, const char *reply)
+                         const process_input *in, const process_turn *turn)
 {
     grounding g;
     const device_option *o = NULL;
-    int rc = ground(&g, s->own, in->devices, in->n_devices, request, in->memory, NULL);
-    if (!rc) rc = follow_asked(&o, &g, s->own, reply, in->memory);
+    device_set it = devices_named(in->devices, in->n_devices, turn->subject);
+    int rc = ground_after(&g, s->own, in->devices, in->n_devices, turn->request, &it, in->memory, NULL);
+    if (!rc) rc = follow_asked(&o, &g, s->own, turn->reply, in->memory);
     *ret_asked = !rc && o;
     return *ret_asked ? follow_digest(ret_about, o) : rc;
 }
 
-static int ground_complete(const char **ret, const config_stage *s, const process_input *in,
-                           const char *request, const char *reply)
+static int ground_follow(stage_following *ret, const config_stage *s, const process_input *in,
+                         const process_turn *turn)
 {
-    follow_turn t = {.request = request, .reply = reply, .answer = in->text};
-    return follow_complete(ret, s->own, in->devices, in->n_devices, &t, in->memory);
+    follow_turn t = {.request = turn->request, .reply = turn->reply, .answer = in->text};
+    follow_meaning m;
+    t.before = devices_named(in->devices, in->n_devices, turn->subject);
+    if (follow_read_turn(&m, s->own, in->devices, in->n_devices, &t, in->memory)) return SHOAL_ENOMEM;
+    ret->text = m.text;
+    if (!device_set_count(&m.it)) return 0;
+    ret->subject = ids_of(&m.it, in->devices, in->n_devices, in->memory);
+    return ret->subject ? 0 : SHOAL_ENOMEM;
 }
 
 const stage_runner rule_ground_runner = {.start = start_ground,
@@ -91,7 +123,7 @@ const stage_runner rule_ground_runner = {.start = start_ground,
                                          .intent = ground_intent,
                                          .read_answer = ground_read_answer,
                                          .recall = ground_recall,
-                                         .complete = ground_complete};
+                                         .follow = ground_follow};
 
 /* ---- its keys ----------------------------------------------------------------------------------- */
 

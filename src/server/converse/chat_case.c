@@ -27,6 +27,12 @@ static const char *chat_case_content(reader *r, const json_t *m)
     return text ? text : "";
 }
 
+static void add_turn(chat_case *k, const char *reply)
+{
+    if (k->n_turns == CHAT_TURNS_MAX) memmove(k->turns, k->turns + 1, --k->n_turns * sizeof *k->turns);
+    k->turns[k->n_turns++] = (chat_turn){k->question, reply};
+}
+
 static void chat_case_read_message(reader *r, const json_t *m)
 {
     const char *role = json_string_value(json_object_get(m, "role"));
@@ -40,9 +46,10 @@ static void chat_case_read_message(reader *r, const json_t *m)
         if (*text) r->last_reply = text;
         r->nomem |= made_calls_add(k->made, &k->n_made, m, r->a) != 0;
     } else if (strcmp(role, "user") == 0) {
-        bool exchanged = k->question && r->last_reply;
-        k->request = exchanged ? k->question : NULL;
-        k->reply = exchanged ? r->last_reply : NULL;
+        if (k->question && r->last_reply)
+            add_turn(k, r->last_reply);
+        else
+            k->n_turns = 0;
         k->question = chat_case_content(r, m);
         k->n_made = 0;
         r->last_reply = NULL;

@@ -22,9 +22,16 @@ typedef struct offered_function { /* borrows from chat_case.tools */
     const json_t *parameters; /* a JSON schema; NULL: none was given */
 } offered_function;
 
+#define CHAT_TURNS_MAX 4 /* what was said before them is not looked at */
+
+typedef struct chat_turn { /* a message of a user, and the last text of the assistant behind it */
+    const char *request, *reply;
+} chat_turn;
+
 typedef struct chat_case {
-    const char *question;          /* the last message of a user; NULL: there is none */
-    const char *request, *reply;   /* the exchange before it; NULL: there was none */
+    const char *question; /* the last message of a user; NULL: there is none */
+    size_t n_turns;       /* without a gap before the question; the last is the one just before it */
+    chat_turn turns[CHAT_TURNS_MAX];
     const char *system;            /* the system messages, a line behind the other; "": none */
     bool offers, no_calls, forced; /* functions; by tool_choice none is wanted; one is */
     bool one_call;                 /* at a time */

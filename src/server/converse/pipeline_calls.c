@@ -37,7 +37,8 @@ typedef struct pipeline_call {
     const chat_pipeline *by;
     chat_case k;
     device_list *devices;
-    process_input in; /* its memory is that of all here */
+    process_input in;  /* its memory is that of all here */
+    process_turn turn; /* before it; reply NULL: there is none */
     process_run *run;
     recalled_turn *recalled; /* NULL: nothing needs to be asked once more */
     char *failure;           /* why there is no run, or no answer; NULL: there is none */
@@ -198,16 +199,17 @@ static bool is_same_text(const char *a, const char *b)
 static int recall_turn(pipeline_call *c)
 {
     process_input *in = &c->in;
-    if (!c->k.reply || c->failure) return 0;
+    if (!c->turn.reply || c->failure) return 0;
     if (process_may_answer(&in->first_stages, in)) return SHOAL_ENOMEM;
     if (!in->first_stages) return 0;
-    char *request = arena_strdup(in->memory, c->k.request);
+    char *request = arena_strdup(in->memory, c->turn.request);
     in->session = arena_strdup(in->memory, "chat");
     c->recalled = calloc(1, sizeof *c->recalled);
     if (!request || !in->session || !c->recalled) return SHOAL_ENOMEM;
     c->recalled->answer = in->text;
     in->confirms = &c->recalled->questions;
     in->text = request;
+    in->subject = c->turn.subject;
     return 0;
 }
 
@@ -226,11 +228,12 @@ static void on_recalled(void *user, const process_outcome *out)
     c->recalled->n_generated = out->n_generated_tokens;
     in->text = c->recalled->answer;
     in->first_stages = 0;
-    if (out->asks && text && is_same_text(text, c->k.reply) && process_take_answer(in, &e)) {
+    if (out->asks && text && is_same_text(text, c->turn.reply) && process_take_answer(in, &e)) {
         pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    in->confirms = NULL; /* what is asked from now on, the next request recalls */
+    if (!in->asked_by) in->subject = NULL; /* a yes means nothing else */
+    in->confirms = NULL;                   /* what is asked from now on, the next request recalls */
     c->b->base.env->timer_start(c->timer, 0);
 }
 
@@ -308,6 +311,23 @@ static bool needs_refusal(const pipeline_call *c, const Shoal__V1__GenerateReque
            is_too_long(c);
 }
 
+/* What each message of the user means behind those before it, up to the last. */
+static int take_turns(pipeline_call *c)
+{
+    process_input *in = &c->in;
+    const chat_case *k = &c->k;
+    for (size_t i = 0; i <= k->n_turns; i++) {
+        const char *said = i < k->n_turns ? k->turns[i].request : k->question ? k->question : "";
+        api_error e;
+        in->subject = in->asked_by = NULL;
+        in->text = arena_strdup(in->memory, said);
+        if (!in->text || (c->turn.reply && process_take_turn(in, &c->turn, &e))) return SHOAL_ENOMEM;
+        if (i < k->n_turns)
+            c->turn = (process_turn){in->text, in->subject ? in->subject : "", k->turns[i].reply};
+    }
+    return 0;
+}
+
 static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 {
     process_input *in = &c->in;
@@ -320,13 +340,10 @@ static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
     in->pipeline = p;
     in->devices = c->devices->n ? c->devices->at : p->devices;
     in->n_devices = c->devices->n ? c->devices->n : p->n_devices;
-    in->text = arena_strdup(in->memory, c->k.question ? c->k.question : "");
     in->context =
         pipeline_uses(p, "context") ? arena_strdup(in->memory, c->k.system) : arena_strdup(in->memory, "");
     in->time = c->b->base.env;
-    api_error e;
-    if (!in->text || !in->context) return SHOAL_ENOMEM;
-    if (c->k.reply && process_take_turn(in, c->k.request, c->k.reply, &e)) return SHOAL_ENOMEM;
+    if (!in->context || take_turns(c)) return SHOAL_ENOMEM;
     if (needs_refusal(c, q) && !(c->failure = refusal(c, q))) return SHOAL_ENOMEM;
     return recall_turn(c);
 }

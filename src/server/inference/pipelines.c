@@ -226,6 +226,7 @@ static bool make_key(const gateway_request *rq, const process_input *in, provena
     cache_key *k = cache_key_new("process");
     cache_key_str(k, "provenance", by->identity);
     cache_key_str(k, "input", in->text);
+    cache_key_str(k, "subject", in->subject ? in->subject : "");
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data)
             cache_key_bytes(k, medium_name((medium)m), in->files[m].data, in->files[m].len);
@@ -261,6 +262,7 @@ static void make_near(const process_input *in, const provenance *by, semantic_as
     if (!cache_key_end(k, &ret->partition)) return;
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data) return;
+    if (in->subject) return;
     *ret = (semantic_ask){.text = in->text, .partition = ret->partition, .how = NEAR_EXACT};
 }
 

@@ -35,9 +35,17 @@ typedef struct process_file {
     size_t len;
 } process_file;
 
+/* A request and its reply, before another. */
+typedef struct process_turn {
+    const char *request; /* as it was understood: with what it answered in it */
+    const char *subject; /* ids of the devices that "it" stood for in it, a line each; "": none */
+    const char *reply;
+} process_turn;
+
 typedef struct process_input {
     const config_pipeline *pipeline;
     char *text;                  /* "": none; then a transcribe stage may write it */
+    const char *subject;         /* as in a turn; NULL: nothing was before */
     process_file files[N_MEDIA]; /* by medium; in `decoded`, or in a form that the caller keeps */
     buf decoded[N_MEDIA];
     config_device *devices; /* those of the request, else the pipeline's (borrowed) */
@@ -69,10 +77,10 @@ int process_parse_form(process_input *ret, const gateway_config *config, const c
 /* Where the request answers a question that a stage asked back (in->confirm, in->session), put the request that was
  * asked about in its place; in->confirms, in->time and in->owner are set. Returns 0 or the HTTP status in *e. */
 int process_take_answer(process_input *in, api_error *e);
-/* The same for a chat, whose messages are all that is known: `reply` is the assistant's message just before in->text,
- * `request` the user's before that. A yes to "Do you mean: ...?" carries out what was offered, whatever else the
- * messages say; where the reply asked nothing, in->text is a request like any other. Nothing to ask in->confirms. */
-int process_take_turn(process_input *in, const char *request, const char *reply, api_error *e);
+/* The same for a chat, whose messages are all that is known: the turn is the one just before in->text. A yes to "Do you
+ * mean: ...?" carries out what was offered, whatever else the messages say; what else the turn tells of in->text is
+ * put into it and into in->subject. A reply that the request would not have got tells nothing. Nothing to ask in->confirms. */
+int process_take_turn(process_input *in, const process_turn *turn, api_error *e);
 /* May in->text, a yes or a no, answer a question which only a run of the request before it asks again (a guard's)?
  * *ret_stages: the first so many, which that run needs as in->first_stages; 0: it answers none. The run needs in->confirms and
  * in->session of its own; if it asks what was asked, process_take_answer takes the answer up. SHOAL_ENOMEM, or 0. */

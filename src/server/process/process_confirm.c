@@ -143,21 +143,23 @@ int process_may_answer(unsigned *ret_stages, const process_input *in)
     return 0;
 }
 
-static int complete_request(process_input *in, const char *request, const char *reply, api_error *e)
+/* As the first stage reads it that finds something in it. */
+static int follow_turn_of(process_input *in, const process_turn *turn, api_error *e)
 {
-    const char *whole = NULL;
-    for (unsigned i = 0; i < in->pipeline->n_stages && !whole; i++) {
+    stage_following f = {0};
+    for (unsigned i = 0; i < in->pipeline->n_stages && !f.text && !f.subject; i++) {
         const config_stage *st = &in->pipeline->stages[i];
         const stage_runner *r = asking(in->pipeline, st);
-        if (r && r->complete && r->complete(&whole, st, in, request, reply)) return api_error_nomem(e);
+        if (r && r->follow && r->follow(&f, st, in, turn)) return api_error_nomem(e);
     }
-    char *text = whole ? arena_strdup(in->memory, whole) : NULL;
-    if (whole && !text) return api_error_nomem(e);
-    if (text) in->text = text;
+    char *text = f.text ? arena_strdup(in->memory, f.text) : in->text;
+    if (!text) return api_error_nomem(e);
+    in->text = text;
+    in->subject = f.subject;
     return 0;
 }
 
-int process_take_turn(process_input *in, const char *request, const char *reply, api_error *e)
+int process_take_turn(process_input *in, const process_turn *turn, api_error *e)
 {
     for (unsigned i = 0; i < in->pipeline->n_stages; i++) {
         const config_stage *st = &in->pipeline->stages[i];
@@ -166,10 +168,11 @@ int process_take_turn(process_input *in, const char *request, const char *reply,
         sha256_digest about;
         stage_answer answer;
         if (!r || !r->recall) continue;
-        if (r->recall(&asked, &about, st, in, request, reply)) return api_error_nomem(e);
+        if (r->recall(&asked, &about, st, in, turn)) return api_error_nomem(e);
         if (!asked) continue;
         if (r->read_answer(&answer, st, in->text, in->memory)) return api_error_nomem(e);
-        return take_up(in, st, request, &about, answer, e);
+        if (answer != STAGE_ANSWER_OTHER) in->subject = turn->subject;
+        return take_up(in, st, turn->request, &about, answer, e);
     }
-    return complete_request(in, request, reply, e);
+    return follow_turn_of(in, turn, e);
 }

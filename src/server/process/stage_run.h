@@ -91,6 +91,12 @@ typedef struct stage_options {
 /* An answer to a question that was asked back. */
 typedef enum stage_answer { STAGE_ANSWER_OTHER, STAGE_ANSWER_YES, STAGE_ANSWER_NO } stage_answer;
 
+/* In in->memory. */
+typedef struct stage_following {
+    const char *text;    /* the request with the answer in it; NULL: in->text as it is */
+    const char *subject; /* as process_turn.subject, for that; NULL: nothing */
+} stage_following;
+
 /* How a kind runs. All but `start` may be NULL. */
 typedef struct stage_runner {
     /* It makes its call (s->call, find or http), whose end comes to process_settle, or is done at once (rules).
@@ -107,14 +113,14 @@ typedef struct stage_runner {
     const char *(*intent)(const stage_run *s);
     /* Of a kind that asks back (process_ask): is the whole text an answer? SHOAL_ENOMEM, or 0. */
     int (*read_answer)(stage_answer *ret, const config_stage *s, const char *text, arena *a);
-    /* The same, where questions can be told by their text: did `reply`, an answer to `request`, ask one, and about
+    /* The same, where questions can be told by their text: did the turn's reply ask one, and about
      * what? SHOAL_ENOMEM, or 0. */
     int (*recall)(bool *ret_asked, sha256_digest *ret_about, const config_stage *s, const process_input *in,
-                  const char *request, const char *reply);
-    /* Did `reply` ask what in->text answers ("which one?", "the left one")? *ret: the request with that answer in it, in
-     * in->memory; NULL: it did not, or in->text is a request of its own. SHOAL_ENOMEM, or 0. NULL: none does. */
-    int (*complete)(const char **ret, const config_stage *s, const process_input *in, const char *request,
-                    const char *reply);
+                  const process_turn *turn);
+    /* What in->text means behind the turn: it may answer what the reply asked ("which one?", "the left one"), or be about
+     * what that was about ("turn it off"). *ret, zeroed, stays so where it means what it means alone. SHOAL_ENOMEM, or 0. */
+    int (*follow)(stage_following *ret, const config_stage *s, const process_input *in,
+                  const process_turn *turn);
 } stage_runner;
 
 /* That of the stage's kind, which the registry of its pipeline has. */

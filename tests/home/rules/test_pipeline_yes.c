@@ -67,7 +67,7 @@ static int try_ask(bench *t, const char *body, turn before)
     t->in.confirms = &t->confirms;
     t->in.time = fake_time();
     t->in.owner = before.owner;
-    status = before.request ? process_take_turn(&t->in, before.request, before.reply, &e)
+    status = before.request ? process_take_turn(&t->in, &(process_turn){before.request, "", before.reply}, &e)
                             : process_take_answer(&t->in, &e);
     if (status) return status;
     call_context ctx = {.request_id = "r1"};

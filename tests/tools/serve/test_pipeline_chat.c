@@ -250,6 +250,66 @@ static void an_answer_completes_the_request(void **state)
     bench_close(&t);
 }
 
+/* Several turns: "it" is what was acted on or asked about, and an answer may be asked about again. */
+static void what_was_said_before_is_remembered(void **state)
+{
+#define U(text) "{\"role\":\"user\",\"content\":\"" text "\"}"
+#define A(text) ",{\"role\":\"assistant\",\"content\":\"" text "\"},"
+#define LIST                                                                                                 \
+    "{\"role\":\"system\",\"content\":\"light.den 'Den Lamp' = off\\nlight.hall 'Hall Light' = on\\nlock.a " \
+    "'Front "                                                                                                \
+    "Door' = locked\\nclimate.up 'Upstairs Thermostat' = heat\\nclimate.down 'Den Thermostat' = "            \
+    "heat\\nfan.a 'Fan' = off\"},"
+#define DEN_ON U("turn on the den lamp") A("Turning on Den Lamp.")
+#define TWO_ON U("turn on the den lamp and the fan") A("Turning on Den Lamp and turning on Fan.")
+#define WARM   U("turn up the heat") A("Which one: Upstairs Thermostat or Den Thermostat?")
+#define TELL   "Tell me a temperature, such as: set Upstairs Thermostat to 21 °C. I changed nothing."
+    static const struct {
+        const char *messages, *told, *lacks;
+    } CASES[] = {
+        {"[" LIST DEN_ON U("turn it off") "]", "light.turn_off of Den Lamp.", "Hall"},
+        {"[" LIST DEN_ON U("off again") "]", "light.turn_off of Den Lamp.", "Hall"},
+        {"[" LIST DEN_ON U("turn it off") A("Turning off Den Lamp.") U("and on again") "]",
+         "light.turn_on of Den Lamp.", "Hall"},
+        {"[" LIST DEN_ON U("dim it to 40%") "]", "light.turn_on of Den Lamp.", "Hall"},
+        {"[" LIST DEN_ON U("lock it") "]", "I can't lock Den Lamp", "Front"},
+        {"[" LIST DEN_ON U("is it on?") "]", "No, Den Lamp is off.", "Hall"},
+        {"[" LIST DEN_ON U("don't turn it off") "]", "I change nothing", "light."},
+        {"[" LIST DEN_ON U("turn it off tomorrow") "]", "", "light."},
+        {"[" LIST DEN_ON U("turn the hall light off") "]", "light.turn_off of Hall Light.", "Den"},
+        {"[" LIST U("turn on the den lamp") A("Sure, it is on!") U("turn it off") "]", "", "light."},
+        {"[" LIST U("turn off the den lamp") A("Turning on Den Lamp.") U("turn it off") "]", "", "light."},
+        {"[" LIST U("is the front door locked?") A("Yes, Front Door is locked.") U("unlock it") "]",
+         "lock.unlock of Front Door.", "Den"},
+        {"[" LIST TWO_ON U("turn it off") "]", "Which one: Den Lamp or Fan?", "light."},
+        {"[" LIST TWO_ON U("turn it off") A("Which one: Den Lamp or Fan?") U("the fan") "]",
+         "fan.turn_off of Fan.", "Lamp"},
+        {"[" LIST TWO_ON U("turn them off") "]", "light.turn_off of Den Lamp, fan.turn_off of Fan.", "Hall"},
+        {"[" LIST WARM U("upstairs") A(TELL) U("20") "]", "climate.set_temperature of Upstairs Thermostat.",
+         "Den"},
+        {"[" LIST WARM U("upstairs") A(TELL) U("set it to 20") "]",
+         "climate.set_temperature of Upstairs Thermostat.", "Den"},
+        {"[" LIST WARM U("upstairs") A(TELL) U("72")
+             A("The temperature of Upstairs Thermostat goes from 5 to 35 "
+               "°C. I changed nothing.") U("22 then") "]",
+         "climate.set_temperature of Upstairs Thermostat.", "Den"},
+        {"[" LIST DEN_ON U("hello") A("Hi.") U("turn it off") "]", "", "light."},
+        {"[" LIST U("and the hall light")
+             A("I am not sure what you want. Do you mean: Turning off Hall Light.") U("yes")
+                 A("Turning off Hall Light.") U("turn it on") "]",
+         "light.turn_on of Hall Light.", "Den"},
+    };
+    bench t;
+    bench_load(&t, SHOAL_SOURCE_DIR "/tests/data/chat/units.yaml");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        start(&t, "home", request_of(CASES[i].messages, NULL));
+        let_run(&t);
+        const char *told = buf_text(&t.told);
+        if (!strstr(told, CASES[i].told) || strstr(told, CASES[i].lacks)) fail_msg("%zu: %s", i, told);
+    }
+    bench_close(&t);
+}
+
 /* A guard's question is told by asking it once more; a text that it would not have asked confirms nothing. */
 static void a_yes_answers_a_guard(void **state)
 {
@@ -410,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_pipeline_answers_as_a_model),
         cmocka_unit_test(devices_of_a_chat_keep_their_units),
         cmocka_unit_test(an_answer_completes_the_request),
+        cmocka_unit_test(what_was_said_before_is_remembered),
         cmocka_unit_test(a_yes_answers_a_guard),
         cmocka_unit_test(a_yes_does_nothing_twice),
         cmocka_unit_test(a_model_is_asked_as_before),
