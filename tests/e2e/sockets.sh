@@ -2,7 +2,8 @@
 # Unix sockets beside and in place of a port: everything over them, whose they are, and what an earlier process left.
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "there is no python3"
-export SHOAL_STATE=$work/state
+export SHOAL_STATE=$work/state XDG_RUNTIME_DIR=$work/run
+mkdir -m 700 "$work/run"
 a=$work/a.sock b=$work/b.sock
 config() { # LISTEN ALSO
     cat >"$work/shoal.yaml" <<EOF
@@ -71,9 +72,14 @@ server=$!
 for _ in $(seq 200); do over "$a" http://x/readyz | grep -q '"status":"ready"' && break; sleep 0.05; done
 over "$b" http://x/v1/models | grep -q home-intent || fail "sockets alone: $(tail -2 "$log")"
 "$SHOAL_BIN" models --server "unix:$a" >/dev/null 2>&1
+cp models/home-slots.gguf "$work/else.gguf"
+ln -s "$work" "$work/way" # any file, as at a port: by the socket of this user that the address leads to
+"$SHOAL_BIN" load "$work/else.gguf" --server "unix:$work/way/a.sock" >/dev/null 2>"$work/e" || fail "load of any file: $(cat "$work/e")"
+over "$a" http://x/v1/models | grep -q '"id":"else"' || fail "a load by the socket alone"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
 [ ! -e "$a" ] && [ ! -e "$b" ] || fail "the sockets are still there"
+[ -z "$(ls "$work/run")" ] || fail "the server's own socket is still there: $(find "$work/run")"
 
 # ---- what is refused, before anything starts
 refused() { # WHAT PART

@@ -12,7 +12,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
+
 #define SERVICE_BASE "/run/shoal" /* RuntimeDirectory of the unit */
+
+bool own_socket_name(char ret[OWN_SOCKET_NAME_BYTES], int port, const char *path)
+{
+    sha256_digest d;
+    char *real = port ? NULL : realpath(path, NULL), hex[65];
+    if (port) snprintf(ret, OWN_SOCKET_NAME_BYTES, "%d", port);
+    if (real) {
+        sha256_of(real, strlen(real), &d);
+        sha256_hex(&d, hex);
+        snprintf(ret, OWN_SOCKET_NAME_BYTES, "%.*s", OWN_SOCKET_NAME_BYTES - 1, hex);
+    }
+    free(real);
+    return port || real;
+}
 
 /* Is it a folder that only its owner may enter? */
 static bool is_private(const char *folder, uid_t owner)
@@ -39,9 +55,9 @@ static const char *base(void)
 }
 
 /* False: the path is too long for a socket. */
-static bool put(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owner, int port)
+static bool put(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owner, const char *name)
 {
-    int n = snprintf(ret, OWN_SOCKET_PATH_BYTES, "%s/shoal.%lu/%d.sock", at, (unsigned long)owner, port);
+    int n = snprintf(ret, OWN_SOCKET_PATH_BYTES, "%s/shoal.%lu/%s.sock", at, (unsigned long)owner, name);
     return n > 0 && n < OWN_SOCKET_PATH_BYTES;
 }
 
@@ -75,10 +91,10 @@ static void sweep(const char *folder)
     if (d) closedir(d);
 }
 
-int own_socket_make(char ret[OWN_SOCKET_PATH_BYTES], int port, shoal_err *err)
+int own_socket_make(char ret[OWN_SOCKET_PATH_BYTES], const char *name, shoal_err *err)
 {
     char folder[OWN_SOCKET_PATH_BYTES];
-    if (!put(ret, base(), geteuid(), port))
+    if (!put(ret, base(), geteuid(), name))
         return err_set(err, SHOAL_ELIMIT, "%s: the path is too long for a Unix socket", base());
     folder_of(folder, ret);
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
@@ -96,20 +112,20 @@ void own_socket_unmake(const char *path)
     rmdir(folder); /* not while another server has a socket there */
 }
 
-static bool is_there(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owner, int port)
+static bool is_there(char ret[OWN_SOCKET_PATH_BYTES], const char *at, uid_t owner, const char *name)
 {
     char folder[OWN_SOCKET_PATH_BYTES];
     struct stat st;
-    if (!put(ret, at, owner, port)) return false;
+    if (!put(ret, at, owner, name)) return false;
     folder_of(folder, ret);
     return is_private(folder, owner) && lstat(ret, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == owner &&
            !is_stale(ret);
 }
 
-bool own_socket_find(char ret[OWN_SOCKET_PATH_BYTES], int port)
+bool own_socket_find(char ret[OWN_SOCKET_PATH_BYTES], const char *name)
 {
     struct stat st;
     for (size_t i = 0; i < N_BASES; i++) /* the server may have another environment than its user's shell */
-        if (base_at(i) && is_there(ret, base_at(i), geteuid(), port)) return true;
-    return geteuid() == 0 && stat(SERVICE_BASE, &st) == 0 && is_there(ret, SERVICE_BASE, st.st_uid, port);
+        if (base_at(i) && is_there(ret, base_at(i), geteuid(), name)) return true;
+    return geteuid() == 0 && stat(SERVICE_BASE, &st) == 0 && is_there(ret, SERVICE_BASE, st.st_uid, name);
 }

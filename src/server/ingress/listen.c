@@ -83,12 +83,14 @@ static int listen_as_configured(gateway *g, shoal_err *err)
 /* Where it cannot be, all but loads of any file work. Another server may just remove the folder: then once more. */
 static void listen_own(gateway *g)
 {
-    char path[OWN_SOCKET_PATH_BYTES];
+    char path[OWN_SOCKET_PATH_BYTES], name[OWN_SOCKET_NAME_BYTES];
+    const char *first = g->config->listen, *socket = first ? socket_path(first) : NULL;
     shoal_err err;
     int rc = SHOAL_EIO;
-    if (g->port == 0) return; /* nobody would know its name */
+    if (g->port == 0 && !socket) return; /* nobody would know its name */
+    if (!own_socket_name(name, g->port, socket)) rc = err_set(&err, SHOAL_ENOTFOUND, "%s is gone", first);
     for (int i = 0; rc == SHOAL_EIO && i < 2; i++) {
-        rc = own_socket_make(path, g->port, &err);
+        rc = own_socket_make(path, name, &err);
         if (rc == 0) rc = http_server_listen_own(g->server, path, &err);
     }
     if (rc == 0) g->own_socket = strdup(path);

@@ -40,27 +40,27 @@ static void socket_is_found_where_it_was_made(void **state)
         again[OWN_SOCKET_PATH_BYTES];
     struct stat st;
     shoal_err err;
-    assert_int_equal(own_socket_make(made, 3, &err), 0);
+    assert_int_equal(own_socket_make(made, "3", &err), 0);
     assert_int_equal(strncmp(made, top, strlen(top)), 0);
-    assert_false(own_socket_find(found, 3)); /* nobody listens */
+    assert_false(own_socket_find(found, "3")); /* nobody listens */
     int fd = listen_at(made);
-    assert_true(own_socket_find(found, 3));
+    assert_true(own_socket_find(found, "3"));
     assert_string_equal(found, made);
-    assert_false(own_socket_find(again, 4));
+    assert_false(own_socket_find(again, "4"));
     snprintf(folder, sizeof folder, "%s", made);
     *strrchr(folder, '/') = '\0';
     assert_int_equal(stat(folder, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     close(fd);
-    assert_false(own_socket_find(again, 3)); /* its server was killed */
+    assert_false(own_socket_find(again, "3")); /* its server was killed */
     own_socket_unmake(made);
     assert_int_equal(stat(folder, &st), 0); /* it is not empty */
-    assert_int_equal(own_socket_make(made, 3, &err), 0);
-    assert_false(own_socket_find(again, 3)); /* nobody listens there, so it was left by somebody */
+    assert_int_equal(own_socket_make(made, "3", &err), 0);
+    assert_false(own_socket_find(again, "3")); /* nobody listens there, so it was left by somebody */
     fd = listen_at(made);
     assert_int_equal(chmod(folder, 0755), 0);
-    assert_false(own_socket_find(again, 3)); /* others could have put it there */
-    assert_int_equal(own_socket_make(made, 5, &err), SHOAL_EAUTH);
+    assert_false(own_socket_find(again, "3")); /* others could have put it there */
+    assert_int_equal(own_socket_make(made, "5", &err), SHOAL_EAUTH);
     assert_int_equal(chmod(folder, 0700), 0);
     close(fd);
     assert_int_equal(unlink(found), 0);
@@ -74,14 +74,14 @@ static void folder_of_another_name_or_kind_is_refused(void **state)
     shoal_err err;
     snprintf(folder, sizeof folder, "%s/shoal.%lu", top, (unsigned long)geteuid());
     assert_int_equal(symlink("/tmp", folder), 0);
-    assert_int_equal(own_socket_make(made, 3, &err), SHOAL_EAUTH);
-    assert_false(own_socket_find(found, 3));
+    assert_int_equal(own_socket_make(made, "3", &err), SHOAL_EAUTH);
+    assert_false(own_socket_find(found, "3"));
     assert_int_equal(unlink(folder), 0);
-    assert_int_equal(own_socket_make(made, 3, &err), 0);
+    assert_int_equal(own_socket_make(made, "3", &err), 0);
     FILE *f = fopen(made, "w"); /* no socket */
     assert_non_null(f);
     fclose(f);
-    assert_false(own_socket_find(found, 3));
+    assert_false(own_socket_find(found, "3"));
     assert_int_equal(unlink(made), 0);
     own_socket_unmake(made);
 }
@@ -91,17 +91,37 @@ static void socket_is_found_by_another_environment(void **state)
 {
     char made[OWN_SOCKET_PATH_BYTES], found[OWN_SOCKET_PATH_BYTES], at[sizeof top + 8];
     shoal_err err;
-    assert_int_equal(own_socket_make(made, 3, &err), 0);
+    assert_int_equal(own_socket_make(made, "3", &err), 0);
     int fd = listen_at(made);
     snprintf(at, sizeof at, "%s/other", top);
     assert_int_equal(mkdir(at, 0700), 0);
     assert_int_equal(setenv("XDG_RUNTIME_DIR", at, 1) | setenv("RUNTIME_DIRECTORY", top, 1), 0);
-    assert_true(own_socket_find(found, 3));
+    assert_true(own_socket_find(found, "3"));
     assert_string_equal(found, made);
     assert_int_equal(setenv("XDG_RUNTIME_DIR", top, 1) | unsetenv("RUNTIME_DIRECTORY"), 0);
     close(fd);
     assert_int_equal(unlink(made) | rmdir(at), 0);
     own_socket_unmake(made);
+}
+
+/* By any way to it. */
+static void socket_of_a_path_has_one_name(void **state)
+{
+    char a[80], link[80], names[3][OWN_SOCKET_NAME_BYTES];
+    snprintf(a, sizeof a, "%s/a.sock", top);
+    snprintf(link, sizeof link, "%s/link", top);
+    assert_false(own_socket_name(names[0], 0, a)); /* it is not there */
+    int fd = listen_at(a);
+    assert_int_equal(symlink(top, link), 0);
+    strcat(link, "/a.sock");
+    assert_true(own_socket_name(names[0], 0, a) && own_socket_name(names[1], 0, link));
+    assert_string_equal(names[0], names[1]);
+    assert_int_equal(strlen(names[0]), 16);
+    assert_true(own_socket_name(names[2], 65535, NULL));
+    assert_string_equal(names[2], "65535");
+    *strrchr(link, '/') = '\0';
+    close(fd);
+    assert_int_equal(unlink(a) | unlink(link), 0);
 }
 
 static int open_top(void **state)
@@ -119,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(socket_is_found_where_it_was_made),
         cmocka_unit_test(folder_of_another_name_or_kind_is_refused),
+        cmocka_unit_test(socket_of_a_path_has_one_name),
         cmocka_unit_test(socket_is_found_by_another_environment),
     };
     return cmocka_run_group_tests(tests, open_top, close_top);

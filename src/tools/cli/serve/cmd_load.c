@@ -48,14 +48,14 @@ static int put_sizes(json_t *body, const sizes *s, const char *name, const char 
     return rc;
 }
 
-/* A server of this user on this machine takes any file by its own socket; the address is that of its port. */
+/* A server of this user on this machine takes any file by its own socket, which its address leads to. */
 static void choose_own_socket(http_where *where)
 {
     static const char *const here[] = {"127.0.0.1", "localhost", "::1"};
-    char path[OWN_SOCKET_PATH_BYTES];
-    bool is_here = false;
+    char path[OWN_SOCKET_PATH_BYTES], name[OWN_SOCKET_NAME_BYTES];
+    bool is_here = !where->port; /* a Unix socket */
     for (size_t i = 0; i < sizeof here / sizeof *here; i++) is_here |= strcmp(where->host, here[i]) == 0;
-    if (!where->port || !is_here || !own_socket_find(path, where->port)) return;
+    if (!is_here || !own_socket_name(name, where->port, where->host) || !own_socket_find(path, name)) return;
     snprintf(where->host, sizeof where->host, "%s", path);
     where->port = 0;
 }
