@@ -123,7 +123,19 @@ if command -v node >/dev/null; then
     hub=$!
     for _ in $(seq 200); do [ -s "$work/ports" ] && break; sleep 0.05; done
     read -r hub_port _ <"$work/ports" || fail "the hub does not start: $(cat "$work/hub.err")"
-    export HF_ENDPOINT=http://127.0.0.1:$hub_port SHOAL_MODELS=$work/store
+    export HF_ENDPOINT=http://127.0.0.1:$hub_port SHOAL_MODELS=$work/run
+    export SHOAL_HOST=127.0.0.1:$(free_port 3) # nobody's
+    "$SHOAL_BIN" run hf:org/missing hello >"$work/out" 2>&1 && fail "a missing repository is run"
+    grep -q "no such repository" "$work/out" || fail "run of a missing repository: $(cat "$work/out")"
+    "$SHOAL_BIN" classify hf:org/home hello >"$work/out" 2>&1 && fail "shoal classify fetches"
+    grep -q "shoal pull hf:org/home fetches it" "$work/out" || fail "classify of a reference: $(cat "$work/out")"
+    "$SHOAL_BIN" run hf:org/home --max-tokens 4 hello >"$work/out" 2>"$work/e" || fail "run of a reference: $(cat "$work/e")"
+    grep -q 'GET /org/home/resolve' "$work/hub/log" && [ -s "$work/out" ] || fail "run fetches nothing: $(cat "$work/out" "$work/e")"
+    rm "$work/hub/log"
+    echo hello | "$SHOAL_BIN" chat hf:org/home --no-home --max-tokens 4 >"$work/out" 2>"$work/e" || fail "chat of a reference: $(cat "$work/e")"
+    [ -s "$work/out" ] && [ ! -e "$work/hub/log" ] || fail "chat fetches what is here: $(cat "$work/hub/log")"
+    export SHOAL_MODELS=$work/store
+    unset SHOAL_HOST
     refused 1 "no such repository" hf:org/missing
     timeout 20 "$SHOAL_BIN" serve --port 0 hf:org/quants >"$work/out" 2>"$log" && fail "a reference to two files is served"
     grep -q 'hf:org/quants:Tiny-Q8_0.gguf' "$log" || fail "no choices: $(cat "$log")"

@@ -66,6 +66,14 @@ static model_view view_of(const char *path, uint8_t head[HEAD_BYTES])
     return v;
 }
 
+bool model_is_reference(const char *s)
+{
+    static const char *const starts[] = {"hf:", "ollama:", "oci://", "https://", "http://"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(s, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
 /* ---- rows --------------------------------------------------------------------------------------------- */
 
 static const model_kind *find_row(const model_view *v)

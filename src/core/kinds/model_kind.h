@@ -59,6 +59,9 @@ const model_kind *model_kind_named(const char *name);
 /* Do a file's first bytes begin a model, whatever its name? 64 bytes are enough. */
 bool model_kind_begins(const uint8_t *head, size_t n);
 
+/* Is it what `shoal pull` takes: "hf:ORG/NAME", "ollama:NAME", "oci://...", "https://..."? */
+bool model_is_reference(const char *s);
+
 /* As the member `describe`. */
 const char *model_kind_task(const char *path);
 /* As the member `file`; of a kind that is one file: MODEL_FILE_OTHER. */

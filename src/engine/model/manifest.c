@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "os/installed.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "base/utf8.h"
 #include "model/model.h"
 
@@ -271,6 +272,11 @@ int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path
         return 0;
     }
     if (errno == EACCES) return err_set(err, SHOAL_EIO, "%.300s: %s", arg, strerror(EACCES));
+    if (model_is_reference(arg))
+        return err_set(
+            err, SHOAL_ENOTFOUND,
+            "\"%.200s\" is no file here: shoal pull %.200s fetches it, and says by which name it is run", arg,
+            arg);
     char *found = manifest_path ? strdup(manifest_path) : default_manifest();
     if (!found) {
         if (manifest_path) return err_nomem(err);

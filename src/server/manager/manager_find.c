@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/file_user.h"
 #include "base/name.h"
+#include "kinds/model_kind.h"
 
 enum { LIST_MAX_BYTES = 4 << 20, DEPTH_MAX = 3, FILES_MAX = 10000 };
 
@@ -78,14 +79,6 @@ json_t *manager_list(const manager_places *p)
     if (ok) return list;
     json_decref(list);
     return NULL;
-}
-
-bool manager_is_reference(const char *s)
-{
-    static const char *const starts[] = {"hf:", "ollama:", "oci://", "https://", "http://"};
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (strncmp(s, starts[i], strlen(starts[i])) == 0) return true;
-    return false;
 }
 
 /* "ollama:smollm2" was fetched for "smollm2" and "smollm2:latest". */
@@ -407,7 +400,7 @@ static int find_called(manager_found *f, const manager_places *p, const config_l
     int rc;
     if (o)
         rc = take_listed(f, p, o, err);
-    else if (manager_is_reference(called))
+    else if (model_is_reference(called))
         rc = (f->reference = strdup(called)) ? 0 : err_nomem(err);
     else if ((rc = find_path(f, p, w, called, err)) == SHOAL_ENOTFOUND)
         rc = no_such(list, called, err);

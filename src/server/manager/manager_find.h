@@ -51,9 +51,6 @@ void manager_found_done(manager_found *f); /* a zeroed one is fine */
 /* What a file or folder is called as a model: "Tiny Q8.gguf" is "Tiny-Q8". SHOAL_EINVALID: it has no such name. */
 int manager_name_by(char ret[NAME_BYTES_MAX + 1], const char *path, shoal_err *err);
 
-/* Does it say where it is: "hf:ORG/NAME", "ollama:NAME", "oci://...", "https://..."? */
-bool manager_is_reference(const char *s);
-
 /* What the store's models.json lists, and the manifest's, as model_manager.stored gives it; NULL: no memory. */
 json_t *manager_list(const manager_places *p);
 /* The entry that a client calls so: by name, or by what it was fetched as. NULL: none. */

@@ -86,7 +86,7 @@ int serve_given_find(char **ret, char name[NAME_BYTES_MAX + 1], const char *mode
     }
     if (errno == EACCES)
         return err_set(err, SHOAL_EIO, "'%.300s' cannot be read: %s", model, strerror(EACCES));
-    if (!manager_is_reference(model) && (strchr(model, '/') || model_kind_named(model)))
+    if (!model_is_reference(model) && (strchr(model, '/') || model_kind_named(model)))
         return no_file(model, err);
     return find_listed(ret, name, model, err);
 }

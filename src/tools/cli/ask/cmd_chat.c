@@ -7,8 +7,11 @@
 #include "logging/tty_style.h"
 #include "repl/chat_session.h"
 #include "cli/commands.h"
+#include "cli/models/pull_one.h"
 #include "command/cli_process.h"
 #include "command/line_editor.h"
+#include "command/served.h"
+#include "kinds/model_kind.h"
 
 static int open_history(line_editor **ret, const chat_session *s, shoal_err *err)
 {
@@ -68,16 +71,29 @@ static int converse(chat_session *s, line_editor *e, shoal_err *err)
     return rc;
 }
 
+/* *ret is the file of a reference that no server has as a name; NULL: it is something else. */
+static int fetch(char **ret, const chat_options *o, const char *name, shoal_err *err)
+{
+    served at = {0};
+    bool here;
+    if (!name || o->server || !model_is_reference(name)) return 0;
+    int rc = served_is_path(name) ? 0 : served_find(&at, NULL, name, NULL, o->key, err);
+    return rc == 0 && !*at.model ? pull_if_reference(ret, &here, name, err) : rc;
+}
+
 static int chat(chat_session *s, const char *name, shoal_err *err)
 {
     line_editor *e = NULL;
+    char *path = NULL;
     shoal_generate_options checked = {0};
     int rc = cli_sampling_resolve(&s->settings.sampling, &checked, err);
     if (rc == 0) rc = open_history(&e, s, err);
-    if (rc == 0) rc = chat_session_open(s, name, err);
+    if (rc == 0) rc = fetch(&path, s->o, name, err);
+    if (rc == 0) rc = chat_session_open(s, path ? path : name, err);
     if (rc == 0 && s->terminal) greet(s);
     if (rc == 0) rc = converse(s, e, err);
     line_editor_close(e);
+    free(path);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "repl/chat_session.h"
 #include "cli/commands.h"
 #include "cli/ask/run_served.h"
+#include "cli/models/pull_one.h"
 #include "tasks/task.h"
 #include "infer/model_about.h"
 
@@ -229,6 +230,20 @@ static int run_here(const options *o, const char *arg, int n, char **words, int 
     return rc;
 }
 
+/* option: the one that keeps a server from being asked, NULL: none. */
+static int run_fetched(options *o, const char *arg, int n, char **words, const char *option, int *ret_status,
+                       shoal_err *err)
+{
+    char *path = NULL;
+    bool here;
+    o->chat.here = true;
+    int rc = pull_if_reference(&path, &here, arg, err);
+    if (rc == 0) rc = run_here(o, path ? path : arg, n, words, ret_status, err);
+    if (!path) rc = served_instead(rc, arg, option, o->chat.key, err);
+    free(path);
+    return rc;
+}
+
 static int run_words(options *o, const char *arg, int n, char **words, int *ret_status, shoal_err *err)
 {
     const chat_options *c = &o->chat;
@@ -242,9 +257,8 @@ static int run_words(options *o, const char *arg, int n, char **words, int *ret_
         if (rc == 0 && !*at.model) rc = served_missing(&at, arg, err);
         if (rc != 0) return rc;
     }
-    if (*at.model) return run_there(o, &at, n, words, err);
-    o->chat.here = true;
-    return served_instead(run_here(o, arg, n, words, ret_status, err), arg, option, c->key, err);
+    return *at.model ? run_there(o, &at, n, words, err)
+                     : run_fetched(o, arg, n, words, option, ret_status, err);
 }
 
 static int ask_cmd_run(int argc, char **argv)

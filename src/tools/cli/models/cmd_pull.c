@@ -16,6 +16,7 @@
 #include "cli/models/pull_one.h"
 #include "command/cli_model.h"
 #include "fetch/pull.h"
+#include "serve/serve_given.h"
 #include "serve/serve_manager.h"
 
 enum { TOKEN_MAX = 65536 };
@@ -156,6 +157,15 @@ int pull_one(char **ret, const char *reference, shoal_err *err)
     free(choices);
     free(folder);
     return rc;
+}
+
+int pull_if_reference(char **ret, bool *ret_here, const char *model, shoal_err *err)
+{
+    char name[NAME_BYTES_MAX + 1];
+    shoal_err why;
+    if (!model_is_reference(model)) return 0;
+    *ret_here = serve_given_find(ret, name, model, &why) == 0;
+    return *ret_here ? 0 : pull_one(ret, model, err);
 }
 
 static int pull_and_print(const pull_options *o, bool aside, bool json)

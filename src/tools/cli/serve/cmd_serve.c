@@ -23,6 +23,7 @@
 #include "os/exit_guard.h"
 #include "os/handover.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "logging/log.h"
 #include "logging/log_ring.h"
 #include "cli/commands.h"
@@ -793,17 +794,17 @@ static int fetch_given(serve_options *o, int argc, char **argv, shoal_err *err)
 {
     for (size_t i = 0; i < o->given.models.n; i++) {
         const char *model = o->given.models.v[i];
-        char name[NAME_BYTES_MAX + 1], *path = NULL;
-        shoal_err why;
-        if (!manager_is_reference(model) || handover_restarts() > 0) continue;
-        bool here = serve_given_find(&path, name, model, &why) == 0;
-        int rc = here ? 0 : pull_one(&path, model, err);
-        for (int k = 1; rc == 0 && !here && k < argc; k++) {
+        char *path = NULL;
+        bool here = false;
+        if (handover_restarts() > 0) continue;
+        int rc = pull_if_reference(&path, &here, model, err);
+        bool fetched = path && !here; /* what was here keeps its name of models.json */
+        for (int k = 1; rc == 0 && fetched && k < argc; k++) {
             char *arg = put_path(argv[k], model, path);
             if (!arg) rc = err_nomem(err);
             if (arg) argv[k] = arg;
         }
-        if (rc != 0 || here)
+        if (rc != 0 || !fetched)
             free(path);
         else
             o->given.models.v[i] = path;
