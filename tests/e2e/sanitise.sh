@@ -6,7 +6,7 @@ command -v script >/dev/null || skip "script (bsdutils) is not there"
 export NO_COLOR=1 XDG_STATE_HOME=$work/state
 cat >"$work/evil.py" <<'END_OF_SERVER'
 import http.server, json
-E = "ev\x1b]0;il\x07\x7f\u009b2J"
+E = "ev\x1b]0;il\x07\x7f\u009b2J\u202ebi\u2069\u05d0\u200f\U0001f469\u200d\U0001f4bb"
 MODEL = {"id": E, "task": "generate", "parent": "", "state": E, "labels": [E], "version": E, "architecture": E}
 GET = {"/v1/models": {"data": [MODEL, {**MODEL, "id": "m"}, {**MODEL, "id": "my m/x"}, {**MODEL, "id": "c", "task": "classify", "labels": [E, E]}]},
        "/v1/models/m": {**MODEL, "id": "m"}, "/v1/models/my%20m%2Fx": {**MODEL, "id": "my m"},
@@ -55,7 +55,7 @@ n=0
 # shown WHAT...: on a terminal, with nothing that it obeys; what was said is there. 
 shown() {
     script -qec "$SHOAL_BIN $*" /dev/null <<<"hello" >"$work/shown" 2>&1
-    LC_ALL=C grep -qP '\x1b\]|\x07|\x7f|\xc2[\x80-\x9f]' "$work/shown" && fail "shoal $*: $(cat -v "$work/shown")"
+    LC_ALL=C grep -qP '\x1b\]|\x07|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xaf]' "$work/shown" && fail "shoal $*: $(cat -v "$work/shown")"
     grep -q 'ev?\|ev\\u001[bB]' "$work/shown" || fail "shoal $* does not show it: $(cat -v "$work/shown")"
     n=$((n + 1))
 }
@@ -77,6 +77,9 @@ shown node drain n $at # a refusal's reason
 shown run $at --system x m hello
 # chat, at both ends a terminal, and with only its answers there
 shown chat $at m --no-home --no-history
-echo hello | "$SHOAL_BIN" chat $at m --no-home 2>/dev/null | grep -q $'ev\x1b]0;il\x07\x7f\xc2\x9b2J' || fail "a pipe gets something else"
+# What reorders text is told by its number; letters from right to left, marks and joiners stay.
+shown run $at --system x m hello
+LC_ALL=C.UTF-8 grep -q $'\\\\u202ebi\\\\u2069\u05d0\u200f\U0001f469\u200d\U0001f4bb' "$work/shown" || fail "directions: $(cat -v "$work/shown")"
+echo hello | "$SHOAL_BIN" chat $at m --no-home 2>/dev/null | grep -q $'ev\x1b]0;il\x07\x7f\xc2\x9b2J\u202ebi\u2069' || fail "a pipe gets something else"
 stop_shoal
 echo "$n ways to show what a server says"

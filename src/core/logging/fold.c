@@ -101,7 +101,7 @@ void fold_line(buf *out, size_t from, size_t width, size_t indent)
     fold f = {.width = width, .indent = indent};
     buf line = {0};
     if (out->failed) return;
-    buf_append(&line, out->data + from, sanitise_bytes(out->data + from, out->len - from, ""));
+    sanitise_put(&line, out->data + from, out->len - from, "");
     out->len = from;
     if (!line.failed) fold_put(&f, out, line.data, line.len);
     fold_end(&f, out);

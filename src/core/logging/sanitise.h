@@ -6,9 +6,15 @@
  * and which some terminals obey as others do ESC and its letter (ECMA-48, 5.3). Bytes that are no UTF-8 go
  * with them. Each becomes one '?'.
  *
+ * Controls of direction reorder what follows them, so that a name or a program reads otherwise than it is (Boucher and
+ * Anderson, "Trojan Source", 2021): embeddings, overrides and isolates (Unicode, UAX #9: U+202A to U+202E, U+2066 to
+ * U+2069), and the deprecated ones behind these (to U+206F). They are shown as JSON escapes them, "\u202e", so that JSON
+ * stays JSON; in place, where nothing can grow, as '?'. Letters that are written from right to left, the marks U+200E and
+ * U+200F, joiners and variation selectors stay.
+ *
  *     char name[100] = "home\x1b[2J";
  *     sanitise_text(name, "");                      // "home?[2J"
- *     out.len = sanitise_bytes(out.data, out.len, "\n\t");
+ *     sanitise_put(&out, text, n, "\n\t");
  *
  * What is piped into a program is that program's matter (cli_printf). */
 #ifndef LOGGING_SANITISE_H
@@ -17,8 +23,11 @@
 #include "base/buf.h"
 
 /* How many bytes of s[n] are no text for a terminal: a control character, or a byte that is no UTF-8. 0: it
- * begins with a fine character, or n is 0. */
+ * begins with another character, or n is 0. */
 size_t sanitise_control(const char *s, size_t n);
+
+/* Append s[n] for a terminal; the letters of `keep` ("\n\t", "") are let through. */
+void sanitise_put(buf *out, const char *s, size_t n, const char *keep);
 
 /* Is all of it fine? */
 bool sanitise_is(const char *s);

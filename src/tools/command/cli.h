@@ -129,7 +129,7 @@ typedef void (*cli_take)(void *user, const cli_command *cmd, const cli_option *o
                          const cli_verb *verbs);
 void cli_tell(const cli_command *cmd, cli_take take, void *user);
 
-/* Words of others, of files, servers and models: on a terminal without its control characters (logging/sanitise.h),
+/* Words of others, of files, servers and models: on a terminal without what commands it or reorders text (logging/sanitise.h),
  * into a pipe as they are. printf's number, resp. 0; -1: it could not be written, which cli_flush tells (or
  * memory is out, which is told at once, and is cli_flush's failure, too). */
 int cli_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

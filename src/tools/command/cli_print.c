@@ -30,12 +30,10 @@ static int no_memory(void)
 int cli_write(const char *s, size_t n)
 {
     if (!isatty(STDOUT_FILENO)) return fwrite(s, 1, n, stdout) == n ? 0 : -1;
-    char *safe = malloc(n + 1);
-    if (!safe) return no_memory();
-    if (n) memcpy(safe, s, n);
-    n = sanitise_bytes(safe, n, "\n\t");
-    int rc = fwrite(safe, 1, n, stdout) == n ? 0 : -1;
-    free(safe);
+    buf safe = {0};
+    sanitise_put(&safe, s, n, "\n\t");
+    int rc = safe.failed ? no_memory() : fwrite(buf_text(&safe), 1, safe.len, stdout) == safe.len ? 0 : -1;
+    buf_done(&safe);
     return rc;
 }
 
@@ -124,11 +122,14 @@ void cli_say(const char *fmt, ...)
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n >= (int)sizeof text) memcpy(text + sizeof text - 5, "...\n", 5);
-    sanitise_text(text, "\n\t");
     if (n < 0) return;
     size_t columns = columns_of(STDERR_FILENO, 0);
     buf rows = {0};
-    if (columns) put_folded(&rows, text, strlen(text), columns, 0);
+    if (columns)
+        put_folded(&rows, text, strlen(text), columns, 0);
+    else
+        sanitise_put(&rows, text, strlen(text), "\n\t");
+    sanitise_text(text, "\n\t");
     fputs(rows.len && !rows.failed ? rows.data : text, stderr);
     buf_done(&rows);
 }

@@ -622,6 +622,7 @@ int main(void)
         CASE(a_manifest_keeps_what_it_has),
         CASE(a_manifest_gives_back_what_it_has),
         CASE(addresses_of_private_networks_are_near),
+        CASE(a_manifest_keeps_the_entry_of_a_file_that_stays),
         CASE(a_manifest_keeps_what_was_not_pulled),
         CASE(a_folder_gives_back_what_was_pulled),
         CASE(a_manifest_pins_what_lies_beside_it),

@@ -102,6 +102,8 @@ static void tables_are_cut_behind_words(void **state)
                  {"shoal ready degraded", "shoal ready…\n", 12},
                  {"shoal ready degraded", "shoal…\n", 11},
                  {"shoal ready degraded", "sh…\n", 3},
+                 {"a\u202eb c", "a\\u202eb c\n", 10},
+                 {"\u202e", "\\u202e\n", 0},
                  {"\u4f60\u597d\u4e16", "\u4f60\u597d\u4e16\n", 6},
                  {"\u4f60\u597d\u4e16", "\u4f60\u597d…\n", 5}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

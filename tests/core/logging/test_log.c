@@ -198,6 +198,9 @@ static void tamed_text_has_no_controls_and_no_broken_characters(void **state)
          "2J\xC2\x80\xC2\x9F\xC2\xA0",
          "", "b?2J??\xC2\xA0"},
         {"c\x9b\xC2", "", "c??"},
+        {"f\u202eg\u2066h\u206a", "", "f?g?h?"},
+        {"\u05d0\u200f \U0001F469\u200d\U0001F4BB\ufe0f", "",
+         "\u05d0\u200f \U0001F469\u200d\U0001F4BB\ufe0f"},
         {"d\n\te\r", "\n\t", "d\n\te?"},
         {"d\n\te\r", "", "d??e?"},
         {"", "", ""}};
@@ -209,6 +212,10 @@ static void tamed_text_has_no_controls_and_no_broken_characters(void **state)
         assert_int_equal(sanitise_is(cases[i][0]),
                          strcmp(cases[i][0], cases[i][2]) == 0 && !strchr(cases[i][0], '\n'));
     }
+    buf out = {0};
+    sanitise_put(&out, "\u05d0\u202e\u2069\n\t\x1b\xff\U0001F469\u200d\ufe0f\0z", 24, "\n");
+    assert_string_equal(out.data, "\u05d0\\u202e\\u2069\n???\U0001F469\u200d\ufe0f?z");
+    buf_done(&out);
     char with_nul[] = "a\0b";
     assert_int_equal(sanitise_bytes(with_nul, 3, "\n"), 3);
     assert_string_equal(with_nul, "a?b");

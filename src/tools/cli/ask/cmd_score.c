@@ -61,7 +61,8 @@ static void cmd_score_put_json(buf *out, const shoal_score *s)
     buf_puts(out, "}\n");
 }
 
-/* What a file says must not command a terminal: control characters and broken ones become "?". */
+/* What a file says must not command a terminal: control characters and broken ones become "?". What else would, cli_write
+ * keeps from one. */
 static void put_plain(buf *out, const char *s, int width)
 {
     size_t left = strlen(s);

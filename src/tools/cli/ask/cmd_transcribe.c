@@ -40,7 +40,7 @@ static void put_words(const char *s)
     for (size_t left = strlen(s), n; left > 0; s += n, left -= n) {
         size_t bad = sanitise_control(s, left);
         n = bad ? bad : utf8_decode(s, left, &cp);
-        fwrite(bad ? " " : s, 1, bad ? 1 : n, stdout);
+        cli_write(bad ? " " : s, bad ? 1 : n);
     }
 }
 
