@@ -65,6 +65,19 @@ does 'num_predict +3' show brief
 does 'You control a home' show brief
 does 'eval count: +3 token' run --verbose brief "turn off the kitchen light"
 does '^brief +[0-9a-f]{12} +7\.4 MB' list
+# A system message cannot end itself in the Modelfile that is shown: what it says behind that stays its text.
+cat >"$work/tricky.json" <<'J'
+{"model": "tricky", "from": "home-chat-s", "stream": false, "system": "Say \"hi\".\nEnd with \"\"\"\nPARAMETER seed 7\nFROM home-embed",
+ "parameters": {"stop": ["a\"\"\"\nPARAMETER seed 8", "b"]}}
+J
+curl -s "$url/api/create" -d "@$work/tricky.json" | grep -q success || fail "a tricky model"
+"$ollama" show --modelfile tricky >"$work/tricky" 2>&1 || fail "show --modelfile: $(cat "$work/tricky")"
+does success create again -f "$work/tricky"
+curl -s "$url/api/show" -d '{"model":"again"}' | python3 -c '
+import json, sys
+m = json.load(sys.stdin)
+assert m["system"] == "Say \"hi\".\nEnd with \\\"\\\"\\\"\\\nPARAMETER seed 7\nFROM home-embed", m["system"]
+assert m["modelfile"].startswith("FROM home-chat-s\n") and "\nseed" not in "\n" + m["parameters"], m' || fail "a Modelfile reads as another: $(cat "$work/tricky")"
 fails 'nobody' cp nobody x
 fails 'choose another' cp mine home-chat-s
 fails 'Go templates' create other -f <(printf 'FROM mine\nTEMPLATE {{ .Prompt }}\n')

@@ -511,17 +511,45 @@ static const char *capabilities(const json_t *m)
     return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
 }
 
-static void put_parameter(buf *text, const char *key, const json_t *v)
+/* Of a Modelfile, whose text ends with the first line that ends in three quotes, and where nothing can be escaped (Ollama's
+ * parser/parser.go). A line of the text that ends so, but for the last, gets its quotes behind backslashes. */
+static void put_quoted(buf *text, const char *s)
 {
-    if (json_is_string(v))
-        buf_printf(text, "%-30s \"%s\"", key, json_string_value(v));
-    else
-        buf_printf(text, "%-30s ", key), json_put_digits(text, v, 6);
+    buf_puts(text, "\"\"\"");
+    for (size_t n; *s; s += n) {
+        n = strcspn(s, "\n");
+        size_t end = n;
+        while (s[n] && end > 0 && strchr(" \t\r\v\f", s[end - 1])) end--;
+        bool closes = s[n] && end >= 3 && strncmp(s + end - 3, "\"\"\"", 3) == 0;
+        buf_append(text, s, closes ? end - 3 : n);
+        if (closes) buf_puts(text, "\\\"\\\"\\\"\\");
+        if (s[n]) buf_putc(text, s[n++]);
+    }
+    buf_puts(text, "\"\"\"");
 }
 
-/* As PARAMETER lines of a Modelfile: a name, and its value in column 32. `before` goes before each. */
-static void put_parameters(buf *text, const char *before, const json_t *sampling, const json_t *made)
+static bool is_one_word(const json_t *v)
 {
+    return !strpbrk(json_string_value(v), "\"\n\r");
+}
+
+static void put_parameter(buf *text, const char *key, const json_t *v, bool modelfile)
+{
+    buf_printf(text, "%-30s ", key);
+    if (!json_is_string(v))
+        json_put_digits(text, v, 6);
+    else if (modelfile && !is_one_word(v))
+        put_quoted(text, json_string_value(v));
+    else if (modelfile)
+        buf_printf(text, "\"%s\"", json_string_value(v));
+    else
+        json_put_string(text, json_string_value(v), json_string_length(v));
+}
+
+/* A line each: a name, and its value in column 32; those of a Modelfile begin with PARAMETER. */
+static void put_parameters(buf *text, bool modelfile, const json_t *sampling, const json_t *made)
+{
+    const char *before = modelfile ? "PARAMETER " : "";
     const json_t *own = json_object_get(made, "parameters"), *v, *one;
     const char *key;
     size_t i;
@@ -531,7 +559,7 @@ static void put_parameters(buf *text, const char *before, const json_t *sampling
         if (json_object_get(own, theirs)) continue;
         buf_puts(text, text->len ? "\n" : "");
         buf_puts(text, before);
-        put_parameter(text, theirs, v);
+        put_parameter(text, theirs, v, modelfile);
     }
     json_object_foreach((json_t *)own, key, v)
     {
@@ -539,7 +567,7 @@ static void put_parameters(buf *text, const char *before, const json_t *sampling
             one = json_is_array(v) ? json_array_get(v, i) : v;
             buf_puts(text, text->len ? "\n" : "");
             buf_puts(text, before);
-            put_parameter(text, key, one);
+            put_parameter(text, key, one, modelfile);
         }
     }
 }
@@ -550,8 +578,8 @@ static void put_modelfile(buf *out, const json_t *ours, const json_t *made)
     const char *id = *json_text_of(ours, "id") ? json_text_of(ours, "id") : json_text_of(ours, "name");
     const char *system = json_text_of(made, "system");
     buf_printf(&text, "FROM %s", id);
-    put_parameters(&text, "PARAMETER ", json_object_get(ours, "sampling"), made);
-    if (*system) buf_printf(&text, "\nSYSTEM \"\"\"%s\"\"\"", system);
+    put_parameters(&text, true, json_object_get(ours, "sampling"), made);
+    if (*system) buf_puts(&text, "\nSYSTEM "), put_quoted(&text, system);
     buf_putc(&text, '\n');
     json_put_buf(out, "modelfile", &text);
     out->failed |= text.failed;
@@ -566,7 +594,7 @@ int ollama_put_model(buf *out, const json_t *ours, const json_t *made, const oll
     if (!*json_text_of(ours, "id") && !*json_text_of(ours, "name")) return SHOAL_EPROTOCOL;
     buf_puts(out, "{\"license\":\"\",\"template\":\"\"");
     put_modelfile(out, ours, made);
-    put_parameters(&parameters, "", json_object_get(ours, "sampling"), made);
+    put_parameters(&parameters, false, json_object_get(ours, "sampling"), made);
     json_put_buf(out, "parameters", &parameters);
     out->failed |= parameters.failed;
     buf_done(&parameters);

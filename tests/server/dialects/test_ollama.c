@@ -187,6 +187,62 @@ static void ollama_fills_in_what_a_request_of_any_api_leaves_out(void **state)
           "{\"prompt\":\"a\",\"n_predict\":3,\"num_predict\":3,\"top_k\":7,\"num_ctx\":9}");
 }
 
+/* As Ollama's client reads a Modelfile: a value goes on until a line ends in the quotes that it began with. */
+static size_t count_commands(const char *text)
+{
+    size_t n = 0;
+    for (const char *at = text; *at; n++) {
+        const char *value = at + strcspn(at, " ");
+        value += strspn(value, " ");
+        if (strncmp(at, "PARAMETER ", 10) == 0) value += strcspn(value, " "), value += strspn(value, " ");
+        size_t quotes = strncmp(value, "\"\"\"", 3) == 0 ? 3 : *value == '"';
+        const char *end = value + quotes;
+        for (;; end++) {
+            end += strcspn(end, "\n");
+            const char *last = end;
+            while (last > value && strchr(" \t\r", last[-1])) last--;
+            if (!*end || quotes == 0) break;
+            if ((size_t)(last - value) >= 2 * quotes && strncmp(last - quotes, "\"\"\"", quotes) == 0) break;
+        }
+        at = *end ? end + 1 : end;
+    }
+    return n;
+}
+
+static void ollama_lets_no_text_out_of_a_modelfile(void **state)
+{
+    static const char *const texts[] = {"a\\nb",
+                                        "a \\\"\\\"\\\" b",
+                                        "a\\\"\\\"\\\"\\nPARAMETER seed 7\\nSYSTEM \\\"\\\"\\\"b",
+                                        "a\\\"\\\"\\\" \\t\\r\\nFROM evil",
+                                        "\\\"\\\"\\\"\\nFROM evil\\n",
+                                        "\\\"\\nFROM evil",
+                                        "a\\\"\\\"\\\"\\\"\\n\\nFROM evil\\\"\\\"\\\""};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char json[400];
+        buf out = {0};
+        ollama_times t = {.unix_us = 1};
+        snprintf(json, sizeof json,
+                 "{\"from\":\"m\",\"system\":\"%s\",\"parameters\":{\"stop\":[\"%s\",\"z\"],\"seed\":1}}",
+                 texts[i], texts[i]);
+        json_t *made = parsed(json), *ours = parsed("{\"id\":\"m\"}"), *shown;
+        assert_int_equal(ollama_put_model(&out, ours, made, &t), 0);
+        shown = parsed(out.data);
+        const char *file = json_string_value(json_object_get(shown, "modelfile"));
+        if (count_commands(file) != 5) fail_msg("%zu commands:\n%s", count_commands(file), file);
+        assert_string_equal(json_string_value(json_object_get(shown, "system")),
+                            json_string_value(json_object_get(made, "system")));
+        const char *lines = json_string_value(json_object_get(shown, "parameters"));
+        size_t n = 1;
+        for (const char *c = lines; *c; c++) n += *c == '\n';
+        assert_int_equal(n, 3);
+        json_decref(made);
+        json_decref(ours);
+        json_decref(shown);
+        buf_done(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +251,7 @@ int main(void)
         cmocka_unit_test(ollama_truncates_texts_unless_told_not_to),
         cmocka_unit_test(ollama_errors_name_its_own_paths_and_fields),
         cmocka_unit_test(ollama_drops_the_oldest_messages),
+        cmocka_unit_test(ollama_lets_no_text_out_of_a_modelfile),
         cmocka_unit_test(ollama_fills_in_what_a_request_of_any_api_leaves_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
