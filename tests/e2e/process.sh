@@ -92,6 +92,9 @@ printf 'turn off the kitchen light\nlock the front door' | "$SHOAL_BIN" process 
 printf 'and the lamp\nyes\nyes\n' | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err" # lines are a conversation
 [ "$(grep -c 'call .*light.turn_off' "$out")" -eq 1 ] && grep -q 'asked nothing that is still open' "$out" ||
     fail "a yes, and one too many: $(cat "$out")"
+printf 'turn off the bedroom lamp\nturn it on\nturn up the heat\n20\n' | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err"
+grep -q 'call *light.turn_on {"target":"light.bedroom_lamp"}' "$out" && grep -q '"temperature":20}' "$out" ||
+    fail "what the line before was about: $(cat "$out" "$err")"
 { head -c 20000 /dev/zero | tr '\0' a; printf '\nlock the front door\n'; } | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err"
 [ $? -eq 1 ] && grep -q 'takes at most 16384' "$err" && grep -q 'lock.lock' "$out" || fail "a line too long: $(cat "$err")"
 stop_shoal

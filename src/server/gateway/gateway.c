@@ -258,6 +258,7 @@ void gateway_free(gateway *g)
     caches_close(g);
     executor_free(g->executor);
     confirm_book_done(&g->confirms);
+    turn_book_done(&g->turns);
     session_thread_free(g->session_thread);
     settings_free_all(g);
     registry_unlisten(g->registry, on_replica, g);

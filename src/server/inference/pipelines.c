@@ -109,6 +109,10 @@ static void job_answer(process_job *j, const char *body, size_t len)
 static void answer_cached(void *job, const char *packed, size_t len)
 {
     process_job *j = job;
+    json_t *answer = NULL;
+    if (j->in.session && json_parse(&answer, packed, len, "an answer", NULL) == 0)
+        process_note_turn(&j->in, answer);
+    json_decref(answer);
     if (j->in.stream) process_events_replay(&j->out, packed, len);
     job_answer(job, packed, len);
 }
@@ -172,6 +176,7 @@ static void on_run_done(void *user, const process_outcome *o)
         shared_fail(&j->shared, &e);
         return;
     }
+    process_note_turn(&j->in, o->answer);
     if (o->degraded) j->shared.rq->degraded = *o->degraded;
     shared_end end = shared_detach(&j->shared);
     j->shared.rq->n_prompt_tokens = o->n_prompt_tokens;
@@ -294,6 +299,7 @@ void pipelines_process(gateway_request *rq)
     if (!rc && (rc = admission_may_use(rq, j->in.pipeline->name, &e))) process_input_done(&j->in);
     if (!rc) rq->pipeline = j->in.pipeline->name;
     if (!rc) j->in.confirms = &rq->gateway->confirms;
+    if (!rc) j->in.turns = &rq->gateway->turns;
     if (!rc) j->in.time = &rq->gateway->time;
     if (!rc) j->in.owner = request_owner(rq, j->owner);
     if (!rc && (rc = process_take_answer(&j->in, &e))) process_input_done(&j->in);

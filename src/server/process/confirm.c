@@ -24,12 +24,13 @@ static void write_token(char *out, const uint8_t *draw)
 static bool copy_texts(confirm_question *to, const confirm_question *q)
 {
     size_t n_input = strlen(q->input) + 1, n_pipeline = strlen(q->pipeline) + 1,
-           n_stage = strlen(q->stage) + 1;
-    char *all = malloc(n_input + n_pipeline + n_stage);
+           n_stage = strlen(q->stage) + 1, n_subject = strlen(q->subject) + 1;
+    char *all = malloc(n_input + n_pipeline + n_stage + n_subject);
     if (!all) return false;
     to->input = memcpy(all, q->input, n_input);
     to->pipeline = memcpy(all + n_input, q->pipeline, n_pipeline);
     to->stage = memcpy(all + n_input + n_pipeline, q->stage, n_stage);
+    to->subject = memcpy(all + n_input + n_pipeline + n_stage, q->subject, n_subject);
     return true;
 }
 

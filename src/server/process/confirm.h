@@ -21,8 +21,9 @@
 
 typedef struct confirm_question {
     char token[2 * CONFIRM_TOKEN_BYTES + 1]; /* "": none */
-    char *input;                             /* of the request; the next two are in its memory */
+    char *input;                             /* of the request; the next three are in its memory */
     const char *pipeline, *stage;
+    const char *subject; /* what "it" stood for in it (process_turn); "": nothing */
     sha256_digest about; /* what would be done: devices and actions */
     uint64_t expires_ns;
     bool in_session; /* it was asked in this one: */

@@ -27,6 +27,7 @@
 #include "pipeline/pipeline.h"
 
 struct confirm_book; /* process/confirm.h */
+struct turn_book;    /* process/turns.h */
 
 /* ---- what a request asked for (process_parse.c) ------------------------------------------------ */
 
@@ -62,6 +63,7 @@ typedef struct process_input {
     char *confirm; /* the token of a question that was asked back; NULL: none */
     char *session; /* whose next request may answer it without the token; NULL: none */
     struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */
+    struct turn_book *turns;       /* the last of each session; NULL: none is remembered */
     const char *asked_by;          /* the stage whose question this answers; NULL: none */
     bool agrees;                   /* the answer: yes */
     sha256_digest asked_about;     /* what may be done if it is */
@@ -75,8 +77,11 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
 int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
                        const char *body, size_t len, api_error *ret_error);
 /* Where the request answers a question that a stage asked back (in->confirm, in->session), put the request that was
- * asked about in its place; in->confirms, in->time and in->owner are set. Returns 0 or the HTTP status in *e. */
+ * asked about in its place; else what the session's last turn tells of it into in->text and in->subject. in->confirms,
+ * in->turns, in->time and in->owner are set. Returns 0 or the HTTP status in *e. */
 int process_take_answer(process_input *in, api_error *e);
+/* The run of `in` gave this answer, which its session's next request may be about. */
+void process_note_turn(const process_input *in, const json_t *answer);
 /* The same for a chat, whose messages are all that is known: the turn is the one just before in->text. A yes to "Do you
  * mean: ...?" carries out what was offered, whatever else the messages say; what else the turn tells of in->text is
  * put into it and into in->subject. A reply that the request would not have got tells nothing. Nothing to ask in->confirms. */

@@ -8,6 +8,7 @@
 #include "json/json.h"
 #include "pipeline/pipeline_template.h"
 #include "process/confirm.h"
+#include "process/turns.h"
 #include "process/stage_run.h"
 
 enum { CONFIRM_S = 120 };
@@ -35,6 +36,7 @@ int process_ask(stage_run *s, const sha256_digest *about, json_t *details)
     confirm_question q = {.input = (char *)f.input,
                           .pipeline = r->in->pipeline->name,
                           .stage = s->stage->name,
+                          .subject = r->in->subject ? r->in->subject : "",
                           .about = *about,
                           .expires_ns = env_now_ns(r->in->time) + seconds * 1000000000ull};
     q.in_session = r->in->session != NULL;
@@ -70,13 +72,14 @@ static const config_stage *asking_stage(const config_pipeline *p, const char *na
 
 /* The request that was asked about takes the answer's place, unless the answer is none: then it is another
  * request, and the question is dropped. */
-static int take_up(process_input *in, const config_stage *by, const char *request, const sha256_digest *about,
-                   stage_answer answer, api_error *e)
+static int take_up(process_input *in, const config_stage *by, const process_turn *turn,
+                   const sha256_digest *about, stage_answer answer, api_error *e)
 {
     if (answer == STAGE_ANSWER_OTHER) return 0;
-    char *text = arena_strdup(in->memory, request);
-    if (!text) return api_error_nomem(e);
+    char *text = arena_strdup(in->memory, turn->request), *subject = arena_strdup(in->memory, turn->subject);
+    if (!text || !subject) return api_error_nomem(e);
     in->text = text;
+    in->subject = *subject ? subject : NULL;
     in->asked_by = by->name;
     in->asked_about = *about;
     in->agrees = answer == STAGE_ANSWER_YES;
@@ -91,7 +94,8 @@ static int answer_question(process_input *in, const confirm_question *q, const c
     bool bare = token && (!*in->text || strcmp(in->text, q->input) == 0);
     if (!bare && asking(in->pipeline, by)->read_answer(&answer, by, in->text, in->memory))
         return api_error_nomem(e);
-    return take_up(in, by, q->input, &q->about, answer, e);
+    process_turn turn = {.request = q->input, .subject = q->subject};
+    return take_up(in, by, &turn, &q->about, answer, e);
 }
 
 static int take_by_token(process_input *in, api_error *e)
@@ -117,16 +121,6 @@ static int take_by_session(process_input *in, bool answers, api_error *e)
     int status = answers && by && *in->text ? answer_question(in, &q, by, false, e) : 0;
     free(q.input);
     return status;
-}
-
-int process_take_answer(process_input *in, api_error *e)
-{
-    bool files = false;
-    for (int m = 0; m < N_MEDIA; m++) files = files || in->files[m].data;
-    if (in->confirm && files)
-        return api_error_bad(e, "confirm", "an answer to a question is text: give 'confirm' with 'input'");
-    int status = in->session ? take_by_session(in, !in->confirm && !files, e) : 0;
-    return !status && in->confirm ? take_by_token(in, e) : status;
 }
 
 int process_may_answer(unsigned *ret_stages, const process_input *in)
@@ -159,6 +153,43 @@ static int follow_turn_of(process_input *in, const process_turn *turn, api_error
     return 0;
 }
 
+/* The session's last turn counts for its next request alone. */
+static int follow_session(process_input *in, api_error *e)
+{
+    taken_turn last;
+    sha256_digest session;
+    if (!in->turns || !in->session) return 0;
+    if (session_digest(&session, in)) return api_error_nomem(e);
+    if (!turns_take(in->turns, &session, env_now_ns(in->time), &last)) return 0;
+    bool alone = in->asked_by || in->confirm || !*in->text;
+    int status = alone ? 0 : follow_turn_of(in, &last.turn, e);
+    taken_turn_done(&last);
+    return status;
+}
+
+int process_take_answer(process_input *in, api_error *e)
+{
+    bool files = false;
+    for (int m = 0; m < N_MEDIA; m++) files = files || in->files[m].data;
+    if (in->confirm && files)
+        return api_error_bad(e, "confirm", "an answer to a question is text: give 'confirm' with 'input'");
+    int status = in->session ? take_by_session(in, !in->confirm && !files, e) : 0;
+    if (!status && in->confirm) status = take_by_token(in, e);
+    return status ? status : follow_session(in, e);
+}
+
+/* Where it cannot be kept, the next request means what it means alone. */
+void process_note_turn(const process_input *in, const json_t *answer)
+{
+    sha256_digest session;
+    const char *heard = json_string_value(json_object_get(answer, "heard"));
+    process_turn t = {.request = *in->text || !heard ? in->text : heard,
+                      .subject = in->subject ? in->subject : "",
+                      .reply = json_string_value(json_object_get(answer, "text"))};
+    if (!in->turns || !in->session || !t.reply || session_digest(&session, in)) return;
+    turns_put(in->turns, &session, &t, env_now_ns(in->time) + TURN_S * 1000000000ull);
+}
+
 int process_take_turn(process_input *in, const process_turn *turn, api_error *e)
 {
     for (unsigned i = 0; i < in->pipeline->n_stages; i++) {
@@ -171,8 +202,7 @@ int process_take_turn(process_input *in, const process_turn *turn, api_error *e)
         if (r->recall(&asked, &about, st, in, turn)) return api_error_nomem(e);
         if (!asked) continue;
         if (r->read_answer(&answer, st, in->text, in->memory)) return api_error_nomem(e);
-        if (answer != STAGE_ANSWER_OTHER) in->subject = turn->subject;
-        return take_up(in, st, turn->request, &about, answer, e);
+        return take_up(in, st, turn, &about, answer, e);
     }
     return follow_turn_of(in, turn, e);
 }

@@ -16,6 +16,7 @@
 #include "request/request.h"
 #include "request/settings.h"
 #include "process/confirm.h"
+#include "process/turns.h"
 #include "retrieve/executor.h"
 #include "sessions/session_thread.h"
 
@@ -52,6 +53,7 @@ struct gateway {
     live *live;            /* who watches the cluster */
     executor *executor;    /* of the collections */
     confirm_book confirms; /* what guards asked back */
+    turn_book turns;       /* of sessions of pipelines */
     session_thread *session_thread; /* of the conversations; NULL: none are kept */
     http_server *server;
     const struct http_guest

@@ -3,6 +3,7 @@
 
 #include "json/json.h"
 #include "process/confirm.h"
+#include "process/turns.h"
 #include "rules/home.h"
 
 #define LAMP    "and the lamp"
@@ -14,6 +15,7 @@ typedef struct bench {
     fake_calls b;
     gateway_config *config;
     confirm_book confirms;
+    turn_book turns;
     process_input in;
     process_run *run;
     json_t *answer;
@@ -24,6 +26,7 @@ static void on_done(void *user, const process_outcome *o)
     bench *t = user;
     assert_null(o->failed);
     t->answer = json_incref(o->answer);
+    process_note_turn(&t->in, o->answer);
 }
 
 static bench *bench_new(void)
@@ -48,6 +51,7 @@ static void stop(bench *t)
 {
     forget_request(t);
     confirm_book_done(&t->confirms);
+    turn_book_done(&t->turns);
     config_free(t->config);
     free(t);
 }
@@ -65,6 +69,7 @@ static int try_ask(bench *t, const char *body, turn before)
     int status = process_parse(&t->in, t->config, body, strlen(body), &e);
     if (status) return status;
     t->in.confirms = &t->confirms;
+    t->in.turns = &t->turns;
     t->in.time = fake_time();
     t->in.owner = before.owner;
     status = before.request ? process_take_turn(&t->in, &(process_turn){before.request, "", before.reply}, &e)
@@ -132,6 +137,45 @@ static void expect_nothing_open(const bench *t)
 }
 
 static const char HERE[] = ",\"session\":\"s1\"", ELSEWHERE[] = ",\"session\":\"s2\"";
+
+/* In a session the turn before tells what is meant; elsewhere, and later, it does not. */
+static void a_session_remembers_its_last_turn(void **state)
+{
+#define SET(degrees) "climate.set_temperature {\"target\":\"climate.hallway\",\"temperature\":" degrees "}"
+    static const struct {
+        const char *before, *input, *where, *calls, *text;
+    } ROWS[] = {
+        {"turn off the bedroom lamp", "turn it on", HERE, "light.turn_on {\"target\":\"light.bedroom_lamp\"}",
+         "Lamp"},
+        {"turn off the bedroom lamp", "turn it on", ELSEWHERE, "", "Which device do you mean?"},
+        {"turn off the bedroom lamp", "turn it on", "", "", "Which device do you mean?"},
+        {"turn up the heat", "20", HERE, SET("20"), "to 20 degrees"},
+        {"turn up the heat", "68 F", HERE, SET("20"), "to 20 degrees"},
+        {"turn up the heat", "72", HERE, "", "goes from 5 to 35 °C"},
+        {"turn up the heat", "20", ELSEWHERE, "", "I run the devices of this home"},
+        {"open the door", "the garage door", HERE,
+         "garage_door.open_cover {\"target\":\"garage_door.garage\"}", "Opening"},
+        {"is the front door locked?", "unlock it", HERE, "lock.unlock {\"target\":\"lock.front_door\"}",
+         "Unlocking"},
+        {"hello", "turn it on", HERE, "", "Which device do you mean?"},
+    };
+    bench *t = bench_new();
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        ask(t, ROWS[i].before, HERE);
+        ask(t, ROWS[i].input, ROWS[i].where);
+        if (!strstr(text_of(t), ROWS[i].text)) fail_msg("%zu: %s", i, text_of(t));
+        expect_calls(t, ROWS[i].calls);
+    }
+    ask(t, "turn off the bedroom lamp", HERE);
+    ask(t, "hello", HERE);
+    ask(t, "turn it on", HERE); /* the turn before was "hello" */
+    expect_calls(t, "");
+    ask(t, "turn off the bedroom lamp", HERE);
+    env_sim_run(fake_sim(), (TURN_S + 1) * 1000);
+    ask(t, "turn it on", HERE);
+    expect_calls(t, "");
+    stop(t);
+}
 
 static void a_yes_does_what_was_offered_once(void **state)
 {
@@ -262,6 +306,7 @@ static void in_a_chat_the_message_before_is_the_question(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_remembers_its_last_turn),
         cmocka_unit_test(a_yes_does_what_was_offered_once),
         cmocka_unit_test(a_no_and_any_other_request_drop_the_question),
         cmocka_unit_test(a_question_is_of_its_session_alone),
