@@ -279,8 +279,8 @@ static int fetch_item(run *r, const pull_item *it, pull_meter *m, pull_file *ret
     if (rc != 0) return rc;
     if (got.was_here) pull_meter_say(m, "%s  is here already", it->path);
     *ret = (pull_file){.path = path,
-                       .sha256 = arena_strdup(r->mem, got.sha256),
-                       .bytes = got.bytes,
+                       .sha256 = arena_strdup(r->mem, got.found.sha256),
+                       .bytes = got.found.bytes,
                        .was_here = got.was_here};
     return ret->sha256 ? 0 : err_nomem(err);
 }

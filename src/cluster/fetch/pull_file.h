@@ -9,6 +9,7 @@
 
 #include "fetch/pull_meter.h"
 #include "fetch/pull_text.h"
+#include "store/partial.h"
 
 typedef struct pull_target {
     const char *path; /* where it goes; its folder exists */
@@ -23,8 +24,7 @@ typedef struct pull_target {
 } pull_target;
 
 typedef struct pull_result {
-    uint64_t bytes;
-    char sha256[65];
+    content_found found;
     bool was_here;
 } pull_result;
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "logging/log.h"
+#include "store/lru_folder.h"
 #include "trust/folder.h"
 
 enum { DIGEST_LETTERS = 64 };
@@ -163,7 +164,7 @@ int blob_store_want(blob_store *s, const artifact *const *artifacts, size_t n, s
         for (size_t k = 0; k < count_of(artifacts[i]) && s->n_wanted < most; k++) {
             model_file *f = &s->wanted[s->n_wanted++];
             file_of(artifacts[i], k, f);
-            if (blob_store_has(s, f, path)) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
+            if (blob_store_has(s, f, path)) lru_folder_touch(path);
         }
     drop_folders(s, artifacts, n);
     return 0;
@@ -171,49 +172,54 @@ int blob_store_want(blob_store *s, const artifact *const *artifacts, size_t n, s
 
 /* ---- room ---------------------------------------------------------------------------------------- */
 
-typedef struct sight { /* what one look at the folder finds */
-    uint64_t bytes;
-    char oldest[300]; /* of those that nobody wants; "": none */
-    struct timespec when;
-} sight;
-
-static bool earlier(struct timespec a, struct timespec b)
+static int list_files(const blob_store *s, lru_folder *ret,
+                      lru_class (*classify)(const void *user, const char *name, const struct stat *st),
+                      const void *user, shoal_err *err)
 {
-    return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+    folder f = FOLDER_NONE;
+    int rc = folder_open(&f, s->folder, false, err);
+    if (rc == 0) rc = lru_folder_list(ret, f.fd, classify, user, err);
+    folder_close(&f);
+    return rc;
 }
 
-static void look_blob_store(const blob_store *s, const char *but, sight *ret)
+typedef struct arrival {
+    const blob_store *s;
+    const model_file *file;
+} arrival;
+
+/* What has come of the file counts as its. */
+static lru_class class_beside(const void *user, const char *name, const struct stat *st)
 {
-    DIR *d = opendir(s->folder);
-    *ret = (sight){0};
-    for (struct dirent *e; d && (e = readdir(d));) {
-        struct stat st;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
-        if (strncmp(e->d_name, but, DIGEST_LETTERS) == 0) continue;
-        ret->bytes += (uint64_t)st.st_size;
-        if (blob_store_wants(s, e->d_name) || strlen(e->d_name) < DIGEST_LETTERS) continue;
-        if (*ret->oldest && !earlier(st.st_mtim, ret->when)) continue;
-        snprintf(ret->oldest, sizeof ret->oldest, "%s", e->d_name);
-        ret->when = st.st_mtim;
-    }
-    if (d) closedir(d);
+    const arrival *a = user;
+    if (strncmp(name, a->file->digest, DIGEST_LETTERS) == 0) return LRU_OTHER;
+    return strlen(name) < DIGEST_LETTERS || blob_store_wants(a->s, name) ? LRU_STAYS : LRU_MAY_GO;
 }
 
-/* Unlinking a file that a worker still maps takes nothing from it. What has come of the file counts as its.
- */
-bool blob_store_make_room(const blob_store *s, const model_file *coming)
+/* Unlinking a file that a worker still maps takes nothing from it. */
+static bool evict_down_to(lru_folder *l, uint64_t most)
 {
-    sight found;
-    char path[MODEL_PATH_SIZE];
-    for (;;) {
-        look_blob_store(s, coming->digest, &found);
-        bool fits = s->max_bytes == 0 ||
-                    (coming->bytes <= s->max_bytes && found.bytes <= s->max_bytes - coming->bytes);
-        if (fits || !*found.oldest) return fits;
-        snprintf(path, sizeof path, "%s/%s", s->folder, found.oldest);
-        LOG(LOG_INFO, "store", "evicted", LOG_S("file", found.oldest));
-        if (unlink(path) != 0) return false;
+    while (l->bytes > most) {
+        const lru_file *gone = lru_folder_evict(l);
+        if (!gone) return false;
+        LOG(LOG_INFO, "store", "evicted", LOG_S("file", gone->name));
     }
+    return true;
+}
+
+int blob_store_make_room(const blob_store *s, const model_file *coming, shoal_err *err)
+{
+    const arrival a = {s, coming};
+    lru_folder l;
+    bool fits = s->max_bytes == 0;
+    if (!fits && coming->bytes <= s->max_bytes) {
+        int rc = list_files(s, &l, class_beside, &a, err);
+        if (rc != 0) return rc;
+        fits = evict_down_to(&l, s->max_bytes - coming->bytes);
+        lru_folder_done(&l);
+    }
+    if (fits) return 0;
+    return err_set(err, SHOAL_ELIMIT, "there is no room for it: give the store more (--models-gb)");
 }
 
 /* ---- what is damaged ----------------------------------------------------------------------------- */
@@ -227,58 +233,50 @@ size_t blob_store_files(const artifact *p, model_file *ret, size_t max)
     return n < max ? n : max;
 }
 
-/* The oldest of the damaged ones, and how many there are. */
-static size_t find_damaged(const char *folder, char oldest[300])
+static lru_class class_damaged(const void *user, const char *name, const struct stat *st)
 {
-    DIR *d = opendir(folder);
-    struct timespec when = {0};
-    size_t n = 0;
-    for (struct dirent *e; d && (e = readdir(d));) {
-        struct stat st;
-        if (strncmp(e->d_name, DAMAGED, sizeof DAMAGED - 1) != 0) continue;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        if (n++ > 0 && !earlier(st.st_ctim, when)) continue;
-        snprintf(oldest, 300, "%s", e->d_name);
-        when = st.st_ctim;
-    }
-    if (d) closedir(d);
-    return n;
+    return strncmp(name, DAMAGED, sizeof DAMAGED - 1) == 0 ? LRU_MAY_GO : LRU_OTHER;
 }
 
 bool blob_store_set_aside(const blob_store *s, const model_file *f)
 {
-    char path[MODEL_PATH_SIZE], aside[MODEL_PATH_SIZE], oldest[300];
+    char path[MODEL_PATH_SIZE], aside[MODEL_PATH_SIZE];
+    lru_folder l;
     blob_store_path(s, f, false, path);
     snprintf(aside, sizeof aside, "%s/" DAMAGED "%s%s", s->folder, f->digest, f->suffix);
     if (rename(path, aside) != 0 && unlink(path) != 0 && errno != ENOENT) return false;
-    while (find_damaged(s->folder, oldest) > BLOB_STORE_DAMAGED) {
-        snprintf(path, sizeof path, "%s/%s", s->folder, oldest);
-        if (unlink(path) != 0) break;
-    }
+    lru_folder_touch(aside);
+    if (list_files(s, &l, class_damaged, NULL, NULL) != 0) return true;
+    while (l.n_left > BLOB_STORE_DAMAGED && lru_folder_evict(&l)) continue;
+    lru_folder_done(&l);
     return true;
 }
 
 /* ---- what is held -------------------------------------------------------------------------------- */
 
-static bool is_whole(int folder, const char *name, model_file *ret)
+static bool is_whole(const char *name, uint64_t bytes, model_file *ret)
 {
-    struct stat st;
     char digest[65] = "";
-    if (strlen(name) < DIGEST_LETTERS || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (strlen(name) < DIGEST_LETTERS) return false;
     memcpy(digest, name, DIGEST_LETTERS);
-    return S_ISREG(st.st_mode) &&
-           model_file_make(ret, name + DIGEST_LETTERS, digest, (uint64_t)st.st_size, NULL) == 0 &&
+    return model_file_make(ret, name + DIGEST_LETTERS, digest, bytes, NULL) == 0 &&
            strcmp(name + DIGEST_LETTERS, ret->suffix) == 0;
+}
+
+static lru_class class_any(const void *user, const char *name, const struct stat *st)
+{
+    return LRU_STAYS;
 }
 
 void blob_store_look(blob_store *s)
 {
+    lru_folder l = {0};
     model_file *held = malloc(BLOB_STORE_MAX * sizeof *held);
-    DIR *d = held ? opendir(s->folder) : NULL;
     size_t n = 0;
-    for (struct dirent *e; d && n < BLOB_STORE_MAX && (e = readdir(d));)
-        if (is_whole(dirfd(d), e->d_name, &held[n])) n++;
-    if (d) closedir(d);
+    if (held) (void)list_files(s, &l, class_any, NULL, NULL);
+    for (size_t i = 0; i < l.n && n < BLOB_STORE_MAX; i++)
+        if (is_whole(l.files[i].name, l.files[i].bytes, &held[n])) n++;
+    lru_folder_done(&l);
     free(s->held);
     s->held = held;
     s->n_held = n;

@@ -1,19 +1,15 @@
 /* model_store.c: one fetch at a time, from whoever has it, and a digest before a name. */
 #include "transfer/model_store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "logging/log.h"
-#include "base/file.h"
 #include "base/sha256.h"
 #include "transfer/model_holders.h"
 #include "transfer/model_send.h"
+#include "store/partial.h"
 #include "grpc/grpc.h"
 #include "wire/env_uv.h"
 
@@ -47,14 +43,15 @@ struct model_store {
     model_holder from; /* node "": the gateway */
     grpc_channel *channel;
     grpc_client_call *call;
-    int fd;
-    uint64_t at, stall_at;
-    /* who has sent the bytes that are there: "" is the gateway */
-    char part[65], givers[GIVERS_MAX][IDENTITY_NAME_SIZE];
+    partial part; /* the pool's while hashing */
+    uint64_t stall_at;
+    /* who has sent the bytes that are there, of this digest: "" is the gateway */
+    char given[65], givers[GIVERS_MAX][IDENTITY_NAME_SIZE];
     size_t n_givers;
     bool older; /* some were there before, or more than GIVERS_MAX had a part */
     uv_work_t work;
-    char found[65];
+    int verified; /* what the pool found, and why */
+    shoal_err why;
     struct store_check *check; /* runs on the pool; NULL: none */
     bool closing, left;        /* left: a turn of the loop after it was closed */
     void (*closed)(void *user);
@@ -93,8 +90,7 @@ static void fetch_over(model_store *s)
     s->call = NULL;
     s->e->timer_stop(s->slice);
     s->e->timer_stop(s->stall);
-    if (s->fd >= 0) close(s->fd);
-    s->fd = -1;
+    if (!s->hashing) partial_close(&s->part);
     s->busy = false;
     if (ch) grpc_channel_close(ch);
 }
@@ -104,7 +100,7 @@ static void model_store_fail(model_store *s, const char *why)
 {
     if (!s->busy) return;
     bool was_node = *s->from.node;
-    LOG(LOG_WARN, "store", "fetch_failed", LOG_S("digest", s->file.digest), LOG_I("at", s->at),
+    LOG(LOG_WARN, "store", "fetch_failed", LOG_S("digest", s->file.digest), LOG_I("at", s->part.at),
         LOG_S("from", source_name(s)), LOG_S("reason", why));
     fetch_over(s);
     if (was_node) {
@@ -141,10 +137,8 @@ static void note_liar(model_store *s, const char *node)
 /* Nobody knows which byte is wrong. */
 static void drop_part(model_store *s)
 {
-    char part[MODEL_PATH_SIZE];
-    blob_store_path(&s->blobs, &s->file, true, part);
-    unlink(part);
-    *s->part = '\0';
+    partial_remove(&s->part);
+    *s->given = '\0';
 }
 
 static void blame(model_store *s)
@@ -161,34 +155,31 @@ static void blame(model_store *s)
 
 /* ---- the digest ---------------------------------------------------------------------------------- */
 
+/* On the pool. */
 static void hash(uv_work_t *w)
 {
     model_store *s = w->data;
     char path[MODEL_PATH_SIZE];
-    sha256_digest d;
-    blob_store_path(&s->blobs, &s->file, true, path);
-    *s->found = '\0';
-    if (sha256_file(path, &d, NULL) == 0) sha256_hex(&d, s->found);
+    content_found found;
+    const content want = {.has_size = true, .size = s->file.bytes, .sha256 = s->file.digest};
+    blob_store_path(&s->blobs, &s->file, false, path);
+    s->verified = partial_verify(&s->part, &want, &found, &s->why);
+    if (s->verified == 0) s->verified = partial_publish(&s->part, path, &s->why);
 }
 
 static void hashed(uv_work_t *w, int status)
 {
     model_store *s = w->data;
-    char part[MODEL_PATH_SIZE], path[MODEL_PATH_SIZE];
     s->hashing = false;
     if (s->closing) {
         model_store_release(s);
         return;
     }
-    blob_store_path(&s->blobs, &s->file, true, part);
-    blob_store_path(&s->blobs, &s->file, false, path);
-    if (status != 0 || strcmp(s->found, s->file.digest) != 0) {
-        blame(s);
-        model_store_fail(s, "what came is another file: its SHA-256 is not the one that was asked for");
-        return;
-    }
-    if (rename(part, path) != 0) {
-        model_store_fail(s, strerror(errno));
+    if (s->verified != 0) {
+        bool lie = s->verified == SHOAL_EDIGEST;
+        if (lie) blame(s);
+        model_store_fail(s, lie ? "what came is another file: its SHA-256 is not the one that was asked for"
+                                : s->why.message);
         return;
     }
     LOG(LOG_INFO, "store", "fetched", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
@@ -203,11 +194,8 @@ static void hashed(uv_work_t *w, int status)
 static void check_model_store(model_store *s)
 {
     s->e->timer_stop(s->stall);
-    if (s->fd >= 0 && fsync(s->fd) != 0) {
-        model_store_fail(s, strerror(errno));
-        return;
-    }
     s->work.data = s;
+    s->verified = err_set(&s->why, SHOAL_ECANCELLED, "its digest was not made");
     s->hashing = uv_queue_work(s->loop, &s->work, hash, hashed) == 0;
     if (!s->hashing) model_store_fail(s, "out of memory");
 }
@@ -239,8 +227,8 @@ static void on_stall(void *user)
 {
     model_store *s = user;
     watch_stall(s);
-    uint64_t came = s->at - s->stall_at;
-    s->stall_at = s->at;
+    uint64_t came = s->part.at - s->stall_at;
+    s->stall_at = s->part.at;
     if (came < STALL_BYTES && (s->o.bytes_per_s == 0 || s->o.bytes_per_s > STALL_BYTES))
         model_store_fail(s, "it is too slow");
 }
@@ -249,9 +237,10 @@ static void on_chunk(void *user, const uint8_t *msg, size_t n)
 {
     model_store *s = user;
     Shoal__V1__FetchChunk *m;
-    const char *wrong = model_piece_take(msg, n, s->file.bytes - s->at, &m);
+    shoal_err why;
+    const char *wrong = model_piece_take(msg, n, s->file.bytes - s->part.at, &m);
     size_t len = m ? m->data.len : 0;
-    if (m && file_write_at(s->fd, m->data.data, len, s->at) != 0) wrong = strerror(errno);
+    if (m && partial_append(&s->part, m->data.data, len, &why) != 0) wrong = why.message;
     if (m) shoal__v1__fetch_chunk__free_unpacked(m, NULL);
     if (wrong == MODEL_PIECE_TOO_LONG) {
         if (*s->from.node) note_liar(s, s->from.node);
@@ -261,7 +250,6 @@ static void on_chunk(void *user, const uint8_t *msg, size_t n)
         model_store_fail(s, wrong);
         return;
     }
-    s->at += len;
     if (len > 0) note_giver(s);
     keep_pace(s, len);
 }
@@ -271,7 +259,7 @@ static void model_store_on_end(void *user, grpc_status status, const char *messa
     model_store *s = user;
     if (!s->call) return;
     s->call = NULL;
-    if (status == GRPC_OK && s->at == s->file.bytes)
+    if (status == GRPC_OK && s->part.at == s->file.bytes)
         check_model_store(s);
     else
         model_store_fail(s, message && *message ? message
@@ -286,7 +274,7 @@ static void model_store_on_connected(void *user)
     uint8_t packed[96];
     const grpc_client_events ev = {.user = s, .message = on_chunk, .end = model_store_on_end};
     m.digest = s->file.digest;
-    m.offset = s->at;
+    m.offset = s->part.at;
     size_t n = shoal__v1__fetch_request__pack(&m, packed);
     s->call = grpc_call_start(s->channel, "/shoal.v1.Models/Fetch", packed, n, NULL, 0, 0, &ev);
     if (!s->call) model_store_fail(s, "it takes no call now");
@@ -300,21 +288,17 @@ static void on_disconnected(void *user, const char *why)
 
 /* ---- beginning ----------------------------------------------------------------------------------- */
 
-static int open_part(model_store *s)
+static int open_part(model_store *s, shoal_err *err)
 {
     char path[MODEL_PATH_SIZE];
     blob_store_path(&s->blobs, &s->file, true, path);
-    s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    struct stat st;
-    if (s->fd < 0 || fstat(s->fd, &st) != 0) return -1;
-    s->at = (uint64_t)st.st_size;
-    if (s->at > s->file.bytes && ftruncate(s->fd, 0) == 0) s->at = 0;
-    if (strcmp(s->part, s->file.digest) != 0) {
-        memcpy(s->part, s->file.digest, sizeof s->part);
-        s->n_givers = 0;
-        s->older = s->at > 0;
-    }
-    return s->at <= s->file.bytes ? 0 : -1;
+    int rc = partial_open(&s->part, path, 0600, err);
+    if (rc == 0 && s->part.at > s->file.bytes) rc = partial_restart(&s->part, err);
+    if (rc != 0 || strcmp(s->given, s->file.digest) == 0) return rc;
+    memcpy(s->given, s->file.digest, sizeof s->given);
+    s->n_givers = 0;
+    s->older = s->part.at > 0;
+    return 0;
 }
 
 static int connect_to_source(model_store *s, shoal_err *err)
@@ -328,10 +312,10 @@ static int connect_to_source(model_store *s, shoal_err *err)
         o.server_name = s->from.node;
         o.sni = MODEL_STORE_NAME;
     }
-    s->stall_at = s->at;
+    s->stall_at = s->part.at;
     watch_stall(s);
     LOG(LOG_INFO, "store", "fetching", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
-        LOG_I("from_byte", s->at), LOG_S("from", source_name(s)));
+        LOG_I("from_byte", s->part.at), LOG_S("from", source_name(s)));
     return grpc_channel_open(&s->channel, s->loop, is_node ? s->from.address : s->gateway, &o, &ev, err);
 }
 
@@ -346,20 +330,17 @@ static void model_store_begin(model_store *s, const model_file *f)
     shoal_err err;
     s->busy = true;
     s->file = *f;
-    s->at = s->in_slice = 0;
+    s->in_slice = 0;
     choose_source(s);
-    if (!blob_store_make_room(&s->blobs, f)) {
-        s->from = (model_holder){0};
-        model_store_fail(s, "there is no room for it: give the store more (--models-gb)");
-    } else if (open_part(s) != 0) {
-        s->from = (model_holder){0};
-        model_store_fail(s, strerror(errno));
-    } else if (s->at == f->bytes) {
-        s->from = (model_holder){0}; /* nobody is asked */
-        check_model_store(s);
-    } else if (connect_to_source(s, &err) != 0) {
+    int rc = blob_store_make_room(&s->blobs, f, &err);
+    if (rc == 0) rc = open_part(s, &err);
+    bool whole = rc == 0 && s->part.at == f->bytes;
+    if (rc != 0 || whole) s->from = (model_holder){0}; /* nobody is asked */
+    if (rc == 0 && !whole) rc = connect_to_source(s, &err);
+    if (rc != 0)
         model_store_fail(s, err.message);
-    }
+    else if (whole)
+        check_model_store(s);
 }
 
 static void model_store_go_on(model_store *s)
@@ -527,6 +508,7 @@ static void store_free(model_store *s)
     s->e->timer_free(s->stall);
     tls_context_unref(s->tls);
     tls_context_unref(s->node_tls);
+    partial_close(&s->part);
     blob_store_close(&s->blobs);
     model_holders_done(&s->holders);
     free(s->gateway);
@@ -544,7 +526,7 @@ int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_optio
     }
     s->loop = loop;
     s->o = *o;
-    s->fd = -1;
+    s->part = PARTIAL_NONE;
     s->loop_time = env_uv(loop);
     s->e = o->time ? o->time : &s->loop_time;
     s->again = s->e->timer_new(s->e->user, on_again, s);

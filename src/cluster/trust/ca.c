@@ -135,20 +135,6 @@ static void remove_all(const char *path)
     rmdir(path);
 }
 
-/* The folder above, synced, so that the new name in it lasts. */
-static int sync_parent(const char *path, shoal_err *err)
-{
-    folder up = FOLDER_NONE;
-    const char *slash = strrchr(path, '/');
-    char *parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!parent) return err_nomem(err);
-    int rc = folder_open(&up, parent, false, err);
-    if (rc == 0 && fsync(up.fd) != 0) rc = err_set(err, SHOAL_EIO, "%s: %s", parent, strerror(errno));
-    folder_close(&up);
-    free(parent);
-    return rc;
-}
-
 /* A folder beside `path` that takes its name once it is whole: rename(2) replaces no folder that holds
  * something, so that of two who try at once one is refused. */
 static int build(ca *c, const char *path, int64_t now, shoal_err *err)
@@ -164,7 +150,7 @@ static int build(ca *c, const char *path, int64_t now, shoal_err *err)
                  ? err_set(err, SHOAL_EINVALID, "%s: a CA is there already; it is never overwritten", path)
                  : err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
     if (rc == 0)
-        rc = sync_parent(path, err);
+        rc = file_sync_name(path, err);
     else
         remove_all(fresh);
     free(fresh);

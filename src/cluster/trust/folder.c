@@ -87,19 +87,8 @@ int folder_read(const folder *f, const char *name, size_t max_bytes, bool secret
     int fd = openat(f->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return folder_fail(err, f, name, errno);
     int rc = check_kind(f, name, fd, secret, err);
-    size_t start = out->len;
-    while (rc == 0) {
-        char chunk[8192];
-        ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n == 0) break;
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            rc = folder_fail(err, f, name, errno);
-        else if (out->len - start + (size_t)n > max_bytes)
-            rc = err_set(err, SHOAL_ELIMIT, "%s/%s: larger than %zu bytes", f->path, name, max_bytes);
-        else if (buf_append(out, chunk, (size_t)n) != 0)
-            rc = err_nomem(err);
-    }
+    if (rc == 0 && (rc = file_read_open(out, fd, max_bytes, err)) != 0 && rc != SHOAL_ENOMEM)
+        err_prefix(err, rc, "%s/%s", f->path, name);
     close(fd);
     return rc;
 }

@@ -128,27 +128,27 @@ static int open_to_read(const char *path, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
 }
 
+int file_read_open(buf *out, int fd, size_t max_bytes, shoal_err *err)
+{
+    char chunk[16384];
+    size_t start = out->len;
+    for (ssize_t n; (n = read(fd, chunk, sizeof chunk)) != 0;) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return err_set(err, SHOAL_EIO, "%s", strerror(errno));
+        if (out->len - start + (size_t)n > max_bytes)
+            return err_set(err, SHOAL_ELIMIT, "larger than %zu bytes", max_bytes);
+        if (buf_append(out, chunk, (size_t)n) != 0) return err_nomem(err);
+    }
+    return 0;
+}
+
 int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err)
 {
     int fd = open_to_read(path, err);
     if (fd < 0) return fd;
-    size_t start = out->len;
-    int rc = 0;
-    for (;;) {
-        char chunk[16384];
-        ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n == 0) break;
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
-        else if (out->len - start + (size_t)n > max_bytes)
-            rc = err_set(err, SHOAL_ELIMIT, "%s: larger than %zu bytes", path, max_bytes);
-        else if (buf_append(out, chunk, (size_t)n) != 0)
-            rc = err_nomem(err);
-        if (rc != 0) break;
-    }
+    int rc = file_read_open(out, fd, max_bytes, err);
     close(fd);
-    return rc;
+    return rc != 0 && rc != SHOAL_ENOMEM ? err_prefix(err, rc, "%s", path) : rc;
 }
 
 int file_write_at(int fd, const void *data, size_t n, uint64_t at)
@@ -239,6 +239,18 @@ char *file_folder(const char *path)
     return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
 }
 
+int file_sync_name(const char *path, shoal_err *err)
+{
+    char *folder = file_folder(path);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int rc = !folder                    ? err_nomem(err)
+             : fd < 0 || fsync(fd) != 0 ? err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno))
+                                        : 0;
+    if (fd >= 0) close(fd);
+    free(folder);
+    return rc;
+}
+
 void file_hide_folder(char *sentence, const char *folder, size_t n)
 {
     for (char *at = sentence; n > 0 && *at;) {
@@ -309,6 +321,7 @@ int file_writer_commit(file_writer *w, shoal_err *err)
     int rc = fclose(w->f);
     w->f = NULL;
     if (rc != 0 || rename(w->tmp, w->path) != 0) return writer_fail(w, err);
+    (void)file_sync_name(w->path, NULL); /* it is written, whatever becomes of this */
     free(w->tmp);
     w->tmp = NULL;
     return 0;

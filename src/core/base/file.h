@@ -41,6 +41,9 @@ void file_map_release(const file_map *m, const void *data, size_t bytes);
  * SHOAL_EINVALID and not waited for; a descriptor of this process (/dev/stdin, /dev/fd/N) may be one. */
 int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err);
 
+/* The same of an open file, from where it is; the sentence has no name in it. */
+int file_read_open(buf *out, int fd, size_t max_bytes, shoal_err *err);
+
 /* Write all n bytes at this offset of a descriptor. -1: errno says why, and some may be written. */
 int file_write_at(int fd, const void *data, size_t n, uint64_t at);
 
@@ -71,6 +74,10 @@ char *file_folder(const char *path);
 void file_hide_folder(char *sentence, const char *folder, size_t n);
 /* The same for the folder that a path is in. NULL is fine. */
 void file_name_alone(char *sentence, const char *path);
+
+/* Bring to the disk which name the file at `path` has in its folder: without, a power failure may leave the one
+ * before. SHOAL_EIO, SHOAL_ENOMEM. */
+int file_sync_name(const char *path, shoal_err *err);
 
 /* Write a file so that a crash or a full disk leaves the old one: bytes go to "PATH.tmp.PID", are
  * fsynced, and take the name only in commit. Close without commit removes the temporary. */

@@ -2,18 +2,16 @@
 #define _GNU_SOURCE
 #include "infer/step_cost_file.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cur.h"
 #include "base/file.h"
 #include "logging/log.h"
 #include "base/sys.h"
+#include "store/lru_folder.h"
 
 #define MAGIC        "SHOALPC\n"
 #define VERSION      1
@@ -147,46 +145,28 @@ static bool is_name(const char *s)
            strcmp(s + MODEL_DIGITS + 1 + KEY_DIGITS, SUFFIX) == 0;
 }
 
-/* From its beginning; NULL: it cannot be read. */
-static DIR *read_folder(int folder)
+/* user: the first digits of a model's digest; NULL: of any model. */
+static lru_class classify(const void *user, const char *name, const struct stat *st)
 {
-    int fd = dup(folder);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0) close(fd);
-    if (d) rewinddir(d);
-    return d;
+    return is_name(name) && (!user || strncmp(name, user, MODEL_DIGITS) == 0) ? LRU_MAY_GO : LRU_OTHER;
 }
 
-/* The oldest of those that are too many; "" when there is room for one more. */
-static void find_oldest(int folder, char ret[NAME_MAX + 1])
+/* So that so many files are left, and the last one used is one of them. */
+static void evict_down_to(int folder, const char *model, size_t most)
 {
-    struct stat st;
-    struct timespec oldest = {0};
-    size_t n = 0;
-    DIR *d = read_folder(folder);
-    ret[0] = '\0';
-    if (!d) return;
-    for (struct dirent *e; (e = readdir(d));) {
-        if (!is_name(e->d_name) || fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        bool older = st.st_mtim.tv_sec < oldest.tv_sec ||
-                     (st.st_mtim.tv_sec == oldest.tv_sec && st.st_mtim.tv_nsec < oldest.tv_nsec);
-        if (n++ > 0 && !older) continue;
-        oldest = st.st_mtim;
-        strcpy(ret, e->d_name);
-    }
-    closedir(d);
-    if (n < STEP_COST_FILES) ret[0] = '\0';
+    lru_folder l;
+    if (lru_folder_list(&l, folder, classify, model, NULL) != 0) return;
+    while (l.n_left > most && lru_folder_evict(&l)) continue;
+    lru_folder_done(&l);
 }
 
 static int write_file(const char *path, const packed_store *s, const uint8_t bytes[STEP_COST_FILE_BYTES],
                       shoal_err *err)
 {
-    char oldest[NAME_MAX + 1];
     file_writer *w = NULL;
     int fd = packed_store_folder(s, true, err);
     if (fd < 0) return err->code;
-    find_oldest(fd, oldest);
-    if (oldest[0]) unlinkat(fd, oldest, 0);
+    evict_down_to(fd, NULL, STEP_COST_FILES - 1);
     close(fd);
     int rc = file_writer_open(&w, path, err);
     if (rc == 0) rc = file_writer_write(w, bytes, STEP_COST_FILE_BYTES, err);
@@ -214,11 +194,7 @@ void step_cost_file_close(step_cost_file *k, const packed_store *s, const step_c
 void step_cost_file_clear(const packed_store *s, const char *model)
 {
     int folder = packed_store_folder(s, false, NULL);
-    DIR *d = folder >= 0 ? read_folder(folder) : NULL;
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (!is_name(e->d_name) || (model && strncmp(e->d_name, model, MODEL_DIGITS) != 0)) continue;
-        unlinkat(folder, e->d_name, 0);
-    }
-    if (d) closedir(d);
-    if (folder >= 0) close(folder);
+    if (folder < 0) return;
+    evict_down_to(folder, model, 0);
+    close(folder);
 }

@@ -15,6 +15,7 @@
 #include "logging/log.h"
 #include "os/memory_headroom.h"
 #include "model/packed/regroup.h"
+#include "store/lru_folder.h"
 
 #define BESIDE_NICE 10
 #define PAUSE_MS    500
@@ -62,7 +63,7 @@ static int find_image(weights_mapping *h, model *m, team *t, const net_limits *l
     h->seen = packed_store_seen(path);
     rc = packed_open(&h->image, path, &h->head, h->store.whole, &why);
     if (rc == 0)
-        packed_store_touch(path);
+        lru_folder_touch(path);
     else if (rc != SHOAL_ENOTFOUND)
         log_refused(path, &why);
     free(path);

@@ -7,11 +7,11 @@
  * there. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "messages/multipart.h"
 #include "documents/collections_impl.h"
 #include "documents/vector_stores.h"
+#include "store/partial.h"
 
 enum { CHUNK_BYTES = 256 << 10, PURPOSE_MAX = 64 };
 
@@ -24,8 +24,7 @@ typedef struct upload_job {
     bool in_file, has_file, in_purpose;
     char name[sizeof((multipart_part *)0)->filename], purpose[PURPOSE_MAX + 1];
     buf chunk, writing; /* being filled; at the executor */
-    int spool;          /* nameless file, -1: none yet */
-    int64_t n_bytes;    /* in it */
+    partial spool;      /* nameless file; not open: none yet */
     int64_t created;
     bool at_executor, ended, waits;
     store_file file;
@@ -33,7 +32,7 @@ typedef struct upload_job {
 
 static void files_upload_job_free(upload_job *j)
 {
-    if (j->spool >= 0) close(j->spool);
+    partial_close(&j->spool);
     buf_done(&j->chunk);
     buf_done(&j->writing);
     free(j);
@@ -65,13 +64,8 @@ static void files_upload_refuse(upload_job *j, const api_error *e)
 
 static int write_chunk(upload_job *j, const executor_tools *t, shoal_err *err)
 {
-    if (j->spool < 0) {
-        int rc = store_spool_open(t->store, &j->spool, err);
-        if (rc != 0) return rc;
-    }
-    int rc = store_spool_write(j->spool, j->writing.data, j->writing.len, err);
-    if (rc == 0) j->n_bytes += (int64_t)j->writing.len;
-    return rc;
+    int rc = j->spool.path ? 0 : store_spool_open(t->store, &j->spool, err);
+    return rc == 0 ? partial_append(&j->spool, j->writing.data, j->writing.len, err) : rc;
 }
 
 static int work_chunk(executor_job *job, const executor_tools *t, shoal_err *err)
@@ -83,9 +77,9 @@ static int work_last(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     upload_job *j = (upload_job *)job;
     int rc = write_chunk(j, t, err);
-    j->file =
-        (store_file){.name = j->name, .purpose = j->purpose, .n_bytes = j->n_bytes, .created = j->created};
-    return rc == 0 ? store_file_put_spool(t->store, &j->file, j->spool, err) : rc;
+    j->file = (store_file){
+        .name = j->name, .purpose = j->purpose, .n_bytes = (int64_t)j->spool.at, .created = j->created};
+    return rc == 0 ? store_file_put_spool(t->store, &j->file, j->spool.fd, err) : rc;
 }
 
 /* ---- on the loop --------------------------------------------------------------------------------- */
@@ -207,7 +201,7 @@ void files_upload(gateway_request *rq)
     j->rq = rq;
     j->executor = rq->gateway->executor;
     request_owner(rq, j->owner);
-    j->spool = -1;
+    j->spool = PARTIAL_NONE;
     strcpy(j->purpose, "assistants");
     request_watch(rq, files_upload_on_gone, j);
     request_on_body(rq, on_body, on_body_end);

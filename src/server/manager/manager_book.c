@@ -154,7 +154,6 @@ int manager_book_write(const char *path, const json_t *ours, const json_t *befor
         *err = why; /* it may be whole: it is not written over */
     if (rc == 0 && !(all = join_lists(ours, before, json_object_get(root, "models")))) rc = err_nomem(err);
     if (rc == 0) rc = write_list(path, all, err);
-    if (rc == 0) fsync(folder); /* else a power failure may bring the old file back */
     json_decref(all);
     json_decref(root);
     close(folder);

@@ -31,6 +31,7 @@
 #include "retrieve/filter.h"
 #include "retrieve/fuse.h"
 #include "retrieve/piece.h"
+#include "store/partial.h"
 
 enum { STORE_NAME_MAX = NAME_BYTES_MAX, STORE_SOURCE_MAX = 1024, STORE_METADATA_MAX = 16384 };
 
@@ -141,10 +142,9 @@ typedef struct store_file {
     const char *name, *purpose;
 } store_file;
 
-/* What comes piece by piece (store_spool.c): a nameless file, which goes with its descriptor. */
-int store_spool_open(const store *s, int *ret, shoal_err *err);
-int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err);
-/* The first f->n_bytes of it, in a transaction of its own and without having them all in memory; f->id is
+/* For what comes piece by piece (store_spool.c): a nameless file beside the store. */
+int store_spool_open(const store *s, partial *ret, shoal_err *err);
+/* The first f->n_bytes of one, in a transaction of its own and without having them all in memory; f->id is
  * drawn at random. SHOAL_ELIMIT: it is longer than a row may be. */
 int store_file_put_spool(store *s, store_file *f, int fd, shoal_err *err);
 /* SHOAL_ENOTFOUND. ret_content NULL: not wanted; else it is in `mem`, too. */

@@ -1,46 +1,21 @@
 /* store_spool.c: bytes that come piece by piece, kept in a nameless file until all are there. */
-#define _GNU_SOURCE /* O_TMPFILE */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "retrieve/store_impl.h"
 
 enum { COPY_BYTES = 64 << 10 };
 
-/* It stands beside the store, where there is room for what the store may hold; a file system without
- * nameless files gets one whose name goes at once. */
-int store_spool_open(const store *s, int *ret, shoal_err *err)
+/* Beside the store, where there is room for what the store may hold. */
+int store_spool_open(const store *s, partial *ret, shoal_err *err)
 {
-    const char *slash = strrchr(s->file.path, '/');
-    char *name = NULL;
-    int n = slash ? (int)(slash - s->file.path) : 1;
-    if (asprintf(&name, "%.*s/upload-XXXXXX", n, slash ? s->file.path : ".") < 0) return err_nomem(err);
-    name[n] = '\0';
-    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    name[n] = '/';
-    if (fd < 0 && (fd = mkostemp(name, O_CLOEXEC)) >= 0) unlink(name);
-    int rc = fd < 0 ? err_set(err, SHOAL_EIO, "%s: %s", name, strerror(errno)) : 0;
-    free(name);
-    if (rc == 0) *ret = fd;
+    char *folder = file_folder(s->file.path);
+    int rc = folder ? partial_open_nameless(ret, folder, "the uploaded file", err) : err_nomem(err);
+    free(folder);
     return rc;
-}
-
-int store_spool_write(int fd, const char *bytes, size_t n, shoal_err *err)
-{
-    while (n > 0) {
-        ssize_t k = write(fd, bytes, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0)
-            return err_set(err, SHOAL_EIO, "the uploaded file cannot be written: %s", strerror(errno));
-        bytes += k;
-        n -= (size_t)k;
-    }
-    return 0;
 }
 
 static int store_spool_copy(const store *s, sqlite3_blob *to, int fd, int64_t n_bytes, shoal_err *err)

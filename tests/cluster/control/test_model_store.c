@@ -173,6 +173,22 @@ static void what_nobody_wants_makes_room(void **state)
     free(data);
 }
 
+static void what_never_fits_evicts_nothing(void **state)
+{
+    machine_up m;
+    char folder[256], path[MODEL_PATH_SIZE], old[512];
+    uint8_t *data = serve_files();
+    model_store *s = open_store(&m, folder, FILE_BYTES - 1);
+    snprintf(old, sizeof old, "%s/%064d.gguf", folder, 7);
+    write_file(old, data, 2000);
+    const artifact file = artifact_of("x.gguf", digests[0]), *one[] = {&file};
+    model_store_want(s, one, 1);
+    assert_true(file_exists(old));
+    assert_false(model_store_find(s, &file, path));
+    close_store(s, &m);
+    free(data);
+}
+
 static void names_from_a_gateway_lead_nowhere_else(void **state)
 {
     model_file f;
@@ -541,6 +557,7 @@ int main(void)
         TEST(a_file_comes_and_a_lie_keeps_no_other_waiting),
         TEST(a_part_is_gone_on_with_and_a_wrong_one_is_not_kept),
         TEST(what_nobody_wants_makes_room),
+        TEST(what_never_fits_evicts_nothing),
         TEST(damaged_files_get_another_name_and_few_of_them_stay),
         TEST(files_that_are_not_what_their_names_say_are_found),
         cmocka_unit_test(names_from_a_gateway_lead_nowhere_else),

@@ -25,6 +25,7 @@
 #include "base/pages.h"
 #include "compute/weights.h"
 #include "model/packed/packed_store.h"
+#include "store/lru_folder.h"
 
 enum { ROWS = 160, COLS = 768, N = 40 };
 
@@ -296,7 +297,7 @@ static void the_oldest_make_room(void **state)
     age(&s, &h[1], 50);
     assert_int_equal(n_images(s.folder), 2);
     char *first = packed_store_path(&s, &h[0]);
-    packed_store_touch(first);
+    lru_folder_touch(first);
     free(first);
     keep_one(&s, &h[2], 'c', p.w);
     assert_true(has(&s, &h[0]) && !has(&s, &h[1]) && has(&s, &h[2]));

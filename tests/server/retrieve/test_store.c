@@ -542,11 +542,11 @@ static int64_t put_file(store *s, const char *owner, const char *name, int64_t c
 {
     shoal_err err = {0};
     store_file f = {.name = name, .purpose = "p", .created = created};
-    int fd;
+    partial spool = PARTIAL_NONE;
     store_act_for(s, owner);
-    assert_ok(store_spool_open(s, &fd, &err));
-    assert_ok(store_file_put_spool(s, &f, fd, &err));
-    close(fd);
+    assert_ok(store_spool_open(s, &spool, &err));
+    assert_ok(store_file_put_spool(s, &f, spool.fd, &err));
+    partial_close(&spool);
     return f.id;
 }
 
@@ -649,14 +649,14 @@ static void a_file_that_no_row_holds_is_refused(void **state)
     bench b;
     shoal_err err = {0};
     store_file f = {.name = "long", .purpose = "p", .n_bytes = INT64_C(1000000001)};
-    int fd;
+    partial spool = PARTIAL_NONE;
     open_bench(&b);
-    assert_ok(store_spool_open(b.s, &fd, &err));
-    assert_int_equal(store_file_put_spool(b.s, &f, fd, &err), SHOAL_ELIMIT);
+    assert_ok(store_spool_open(b.s, &spool, &err));
+    assert_int_equal(store_file_put_spool(b.s, &f, spool.fd, &err), SHOAL_ELIMIT);
     assert_non_null(strstr(err.message, "1000000001 bytes"));
     f.n_bytes = 0;
-    assert_ok(store_file_put_spool(b.s, &f, fd, &err));
-    close(fd);
+    assert_ok(store_file_put_spool(b.s, &f, spool.fd, &err));
+    partial_close(&spool);
     close_bench(&b);
 }
 

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "model/packed/packed_store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,9 +15,9 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/pages.h"
+#include "store/lru_folder.h"
 
 #define SUFFIX        ".packed"
-#define FILES_MAX     4096 /* looked at in a store */
 #define SETTLED_S     2
 #define LEFT_BEHIND_S 3600 /* a temporary file this old is of a process that died */
 
@@ -86,63 +85,23 @@ int packed_store_folder(const packed_store *s, bool make, shoal_err *err)
     return -1;
 }
 
-typedef struct entry {
-    char name[96];
-    uint64_t bytes;
-    time_t used;
-} entry;
-
-typedef struct listing {
-    entry *at;
-    size_t n;
-    uint64_t bytes;
-} listing;
-
 static bool is_image(const char *name)
 {
     size_t n = strlen(name);
-    return n > strlen(SUFFIX) && n < sizeof((entry *)0)->name &&
+    return n > strlen(SUFFIX) && n < sizeof((packed_listed *)0)->file &&
            strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* What a process that died in the midst of writing left. */
-static void remove_left_behind(int fd, const char *name, const struct stat *st)
+static lru_class classify(const void *user, const char *name, const struct stat *st)
 {
-    if (strstr(name, SUFFIX ".tmp.") && st->st_mtime + LEFT_BEHIND_S < time(NULL)) unlinkat(fd, name, 0);
+    bool old = st->st_mtime + LEFT_BEHIND_S < time(NULL);
+    return is_image(name) ? LRU_MAY_GO : old && strstr(name, SUFFIX ".tmp.") ? LRU_LEFTOVER : LRU_OTHER;
 }
 
-static int by_use(const void *a, const void *b)
+/* The images. */
+static int list_packed_store(int fd, lru_folder *ret, shoal_err *err)
 {
-    const entry *x = a, *y = b;
-    return x->used != y->used ? (x->used < y->used ? -1 : 1) : strcmp(x->name, y->name);
-}
-
-/* The images, those unused for longest first. False without memory. */
-static bool list_packed_store(int fd, listing *ret)
-{
-    *ret = (listing){.at = calloc(FILES_MAX, sizeof *ret->at)};
-    int copy = dup(fd);
-    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
-    if (!d && copy >= 0) close(copy);
-    if (!d || !ret->at) {
-        if (d) closedir(d);
-        free(ret->at);
-        return false;
-    }
-    rewinddir(d);
-    for (struct dirent *e; ret->n < FILES_MAX && (e = readdir(d));) {
-        struct stat st;
-        if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
-        remove_left_behind(fd, e->d_name, &st);
-        if (!is_image(e->d_name)) continue;
-        entry *x = &ret->at[ret->n++];
-        *x = (entry){.bytes = (uint64_t)st.st_size, .used = st.st_mtime};
-        memcpy(x->name, e->d_name, strlen(e->d_name) + 1);
-        ret->bytes += x->bytes;
-    }
-    closedir(d);
-    qsort(ret->at, ret->n, sizeof *ret->at, by_use);
-    return true;
+    return lru_folder_list(ret, fd, classify, NULL, err);
 }
 
 /* ---- looking -------------------------------------------------------------------------------------- */
@@ -165,11 +124,6 @@ char *packed_store_path(const packed_store *s, const packed_head *h)
     return path_of(s, name);
 }
 
-void packed_store_touch(const char *path)
-{
-    utimensat(AT_FDCWD, path, NULL, 0);
-}
-
 static bool recalls(const packed_store *s, const char *name, const packed_identity *id, sha256_digest *ret)
 {
     packed_head h;
@@ -182,13 +136,13 @@ static bool recalls(const packed_store *s, const char *name, const packed_identi
 
 bool packed_store_recall(const packed_store *s, const packed_identity *id, sha256_digest *ret)
 {
-    listing l;
+    lru_folder l;
     bool found = false;
     int fd = s->folder && packed_identity_known(id) ? packed_store_folder(s, false, NULL) : -1;
     if (fd < 0) return false;
-    if (list_packed_store(fd, &l)) {
-        for (size_t i = l.n; !found && i > 0; i--) found = recalls(s, l.at[i - 1].name, id, ret);
-        free(l.at);
+    if (list_packed_store(fd, &l, NULL) == 0) {
+        for (size_t i = l.n; !found && i > 0; i--) found = recalls(s, l.files[i - 1].name, id, ret);
+        lru_folder_done(&l);
     }
     close(fd);
     return found;
@@ -206,14 +160,14 @@ static uint64_t room_on_disk(const packed_store *s)
 static int packed_store_make_room(const packed_store *s, int fd, uint64_t need, shoal_err *err)
 {
     uint64_t most = s->max_bytes ? s->max_bytes : PACKED_STORE_MAX_BYTES;
-    listing l;
+    lru_folder l;
     if (need > most)
         return err_set(err, SHOAL_ELIMIT, "an image of %llu MB is larger than the store's limit of %llu MB",
                        (unsigned long long)(need >> 20), (unsigned long long)(most >> 20));
-    if (!list_packed_store(fd, &l)) return err_nomem(err);
-    for (size_t i = 0; i < l.n && l.bytes + need > most; i++)
-        if (unlinkat(fd, l.at[i].name, 0) == 0) l.bytes -= l.at[i].bytes;
-    free(l.at);
+    int rc = list_packed_store(fd, &l, err);
+    if (rc != 0) return rc;
+    while (l.bytes + need > most && lru_folder_evict(&l)) continue;
+    lru_folder_done(&l);
     uint64_t room = room_on_disk(s);
     if (need > room)
         return err_set(err, SHOAL_ELIMIT,
@@ -263,23 +217,23 @@ uint64_t packed_store_seen(const char *path)
 
 /* ---- for people ----------------------------------------------------------------------------------- */
 
-static int packed_store_describe(const packed_store *s, const entry *e, packed_listed *ret, shoal_err *err)
+static int packed_store_describe(const packed_store *s, const lru_file *f, packed_listed *ret, shoal_err *err)
 {
-    *ret = (packed_listed){.bytes = e->bytes, .used_s = e->used};
-    memcpy(ret->file, e->name, sizeof ret->file);
-    char *path = path_of(s, e->name);
+    *ret = (packed_listed){.bytes = f->bytes, .used_s = f->used.tv_sec};
+    memcpy(ret->file, f->name, strlen(f->name) + 1); /* is_image bounds it */
+    char *path = path_of(s, f->name);
     if (!path) return err_nomem(err);
     ret->status = packed_peek(&ret->head, path, NULL);
     free(path);
     return 0;
 }
 
-static int describe_all(const packed_store *s, const listing *l, packed_listed **ret, shoal_err *err)
+static int describe_all(const packed_store *s, const lru_folder *l, packed_listed **ret, shoal_err *err)
 {
     packed_listed *all = calloc(l->n + 1, sizeof *all);
     int rc = all ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < l->n; i++)
-        rc = packed_store_describe(s, &l->at[l->n - 1 - i], &all[i], err);
+        rc = packed_store_describe(s, &l->files[l->n - 1 - i], &all[i], err);
     if (rc == 0)
         *ret = all;
     else
@@ -289,18 +243,15 @@ static int describe_all(const packed_store *s, const listing *l, packed_listed *
 
 int packed_store_list(const packed_store *s, packed_listed **ret, size_t *ret_n, shoal_err *err)
 {
-    listing l;
+    lru_folder l = {0};
     *ret = NULL;
     *ret_n = 0;
-    int rc = 0, fd = packed_store_folder(s, false, err);
+    int fd = packed_store_folder(s, false, err);
     if (fd < 0) return err->code == SHOAL_ENOTFOUND ? 0 : err->code;
-    if (!list_packed_store(fd, &l)) {
-        rc = err_nomem(err);
-    } else {
-        rc = describe_all(s, &l, ret, err);
-        if (rc == 0) *ret_n = l.n;
-        free(l.at);
-    }
+    int rc = list_packed_store(fd, &l, err);
+    if (rc == 0) rc = describe_all(s, &l, ret, err);
+    if (rc == 0) *ret_n = l.n;
+    lru_folder_done(&l);
     close(fd);
     return rc;
 }

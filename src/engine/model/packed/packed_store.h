@@ -45,8 +45,6 @@ bool packed_store_recall(const packed_store *s, const packed_identity *id, sha25
 
 /* malloc'd; NULL without memory. */
 char *packed_store_path(const packed_store *s, const packed_head *h);
-/* The image at `path` is being used. */
-void packed_store_touch(const char *path);
 
 /* What is at `path` now, so that keep can tell whether another has taken its place; 0: nothing. */
 uint64_t packed_store_seen(const char *path);
