@@ -3,8 +3,9 @@
  * What counts as an allocation: malloc, calloc, realloc, aligned_alloc, posix_memalign (and with them strdup,
  * asprintf, fopen: the C library calls malloc through its table), mmap and pthread_create, in the program and
  * in every library it uses. What counts as a write: write, pwrite, writev, fsync, ftruncate, rename and the
- * close of a file open for writing; a stream's own writes too, since streams are made over them here. Sockets
- * and event descriptors are no files and their writes do not count, nor does standard error.
+ * close of a file open for writing; a stream's own writes too, since streams are made over them here. Sockets,
+ * event descriptors and pipes other than standard output are no files, and their writes do not count, nor does
+ * standard error.
  *
  *     SHOAL_FAIL_CONTROL=FILE   where the counters live (control.h); without it nothing is counted
  *     SHOAL_FAIL_PROCESS=TEXT   only a process whose command line contains it */
@@ -240,11 +241,12 @@ int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*run)(void
 
 /* ---- writes ------------------------------------------------------------------------------------ */
 
+/* A pipe that is not the output wakes a thread, as event descriptors do; libuv aborts where it cannot. */
 static bool is_file(int fd)
 {
     struct stat st;
     if (fd == STDERR_FILENO || fstat(fd, &st) != 0) return false;
-    return S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode);
+    return S_ISREG(st.st_mode) || S_ISCHR(st.st_mode) || (S_ISFIFO(st.st_mode) && fd == STDOUT_FILENO);
 }
 
 static bool refuse_write(int fd, const char *what)

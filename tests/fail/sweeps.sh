@@ -87,6 +87,16 @@ part_cli() {
     one "make model" -f m.gguf -- "$shoal" debug make-model --shape llama-24m --type q8_0 -o {}/m.gguf
     one "quantize writes" -w -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
     one "classify writes" -w -- "$shoal" classify $data/hf/bert-intent "$text" --json
+    # A download, from a server that sends whole files.
+    local hub=$(mktemp -d) port
+    cp $gguf/llama-gqa.gguf "$hub/m.gguf"
+    python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$hub" >"$hub/port" 2>/dev/null &
+    pid=$!
+    for _ in $(seq 200); do port=$(sed -nE 's/.*port ([0-9]+).*/\1/p' "$hub/port") && [ -n "$port" ] && break || sleep 0.05; done
+    one "pull writes" -w -p "shoal pull" -- tests/fail/pull.sh "http://127.0.0.1:$port/m.gguf" "$hub/m.gguf" {}
+    kill $pid
+    wait $pid 2>/dev/null
+    rm -r "$hub"
 }
 part_fuzz() {
     for target in "$build"/fuzz/fuzz_*; do
