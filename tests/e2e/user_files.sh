@@ -40,6 +40,9 @@ cp "$PWD/tests/data/hf/bert-intent/model.safetensors" "$work/secret/weights.safe
 ln -s "$work/secret/weights.safetensors" "$work/alice/linked/model.safetensors"
 cp "$work/alice/mine.gguf" "$work/alice/private.gguf"
 ln -s "$work/closed.gguf" "$work/alice/link.gguf"
+gzip -c tests/data/forest/linear.json >"$work/alice/trees.json.gz"
+gzip -c tests/data/forest/linear.json >"$work/secret/trees.json.gz"
+ln -s "$work/secret/trees.json.gz" "$work/alice/trees-link.json.gz"
 ln -s mine.gguf "$work/alice/good-link.gguf"
 mkfifo -m 666 "$work/alice/pipe.gguf"
 chown -R $server_id:$server_id "$work/state" "$work/secret" "$work/closed.gguf" "$work/store"
@@ -82,6 +85,7 @@ unload
 # ---- what both may read
 loads $alice "$work/alice/good-link.gguf" '"task":"generate"'
 loads $alice "$work/alice/intent" '"task":"classify"'
+loads $alice "$work/alice/trees.json.gz" '"task":"score"'
 loads $bob "$work/alice/mine.gguf" '"state":"ready"'
 loads $alice "$work/store/first.gguf" '"state":"ready"' # in the library as ever
 groups=--groups=$group loads $alice "$work/shared.gguf" '"state":"ready"'
@@ -96,6 +100,7 @@ refuses 403 $alice "$work/closed.gguf" "calling user .uid $alice. may not read t
 refuses 403 $alice "$work/secret/model.gguf" "calling user .uid $alice. may not enter the folder '$work/secret'"
 refuses 403 $alice "$work/secret/none.gguf" "may not enter the folder '$work/secret'"
 refuses 403 $alice "$work/alice/link.gguf" "calling user .* '$work/closed.gguf'"
+refuses 403 $alice "$work/alice/trees-link.json.gz" "calling user .* '$work/secret'"
 refuses 403 $alice "$work/alice/private.gguf" "server's user .uid $server_id. may not read the file '$work/alice/private.gguf'"
 refuses 403 $alice "$work/alice/partly" "calling user .* '$work/alice/partly/tokenizer.json'"
 refuses 403 $alice "$work/alice/linked" "calling user .* '$work/secret'"
