@@ -1,6 +1,7 @@
 /* control_join.c: certificates for those who bring a token, or a certificate that is valid. The CA blocks on
  * the disk, so it works on the thread pool, one job at a time: its handle belongs to one thread. */
 #include <openssl/crypto.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

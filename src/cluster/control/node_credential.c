@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "control/node_credential.h"
 
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "join/attach.h"
 
 #include <limits.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "join/join.h"
 
 #include <openssl/crypto.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "trust/ca.h"
 
 #include <errno.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

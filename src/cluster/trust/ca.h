@@ -15,7 +15,7 @@
 #ifndef TRUST_CA_H
 #define TRUST_CA_H
 
-#include <openssl/x509.h>
+#include <openssl/types.h>
 #include <stddef.h>
 #include <stdint.h>
 

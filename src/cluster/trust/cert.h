@@ -10,7 +10,7 @@
 #ifndef TRUST_CERT_H
 #define TRUST_CERT_H
 
-#include <openssl/x509.h>
+#include <openssl/types.h>
 #include <stdint.h>
 
 #include "base/buf.h"

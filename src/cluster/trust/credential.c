@@ -2,6 +2,7 @@
 #include "trust/credential.h"
 
 #include <openssl/err.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
 

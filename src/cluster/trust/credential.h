@@ -11,7 +11,7 @@
 #ifndef TRUST_CREDENTIAL_H
 #define TRUST_CREDENTIAL_H
 
-#include <openssl/x509.h>
+#include <openssl/types.h>
 #include <stdint.h>
 
 #include "trust/folder.h"

@@ -12,7 +12,7 @@
 #ifndef TRUST_KEY_H
 #define TRUST_KEY_H
 
-#include <openssl/evp.h>
+#include <openssl/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 

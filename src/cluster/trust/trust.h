@@ -15,7 +15,7 @@
 #ifndef TRUST_TRUST_H
 #define TRUST_TRUST_H
 
-#include <openssl/x509.h>
+#include <openssl/types.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,13 +41,14 @@ typedef enum trust_verdict {
 } trust_verdict;
 const char *trust_verdict_name(trust_verdict v); /* for logs and metrics */
 
+struct stack_st_X509; /* STACK_OF(X509), without its long header */
 typedef struct trust trust;
 
 /* From a CA's certificate, PEM. */
 int trust_open(trust **ret, const void *ca_pem, size_t n, const char *what, shoal_err *err);
 /* From what a TLS peer sent: `chain` holds the CA's certificate whose key has that digest, and nothing else
  * in it counts. SHOAL_EAUTH: no such, so this is not the cluster of the token. */
-int trust_from_pin(trust **ret, STACK_OF(X509) * chain, const sha256_digest *pin, shoal_err *err);
+int trust_from_pin(trust **ret, struct stack_st_X509 *chain, const sha256_digest *pin, shoal_err *err);
 void trust_close(trust *t); /* accepts NULL */
 
 /* The newest list wins. SHOAL_EAUTH: not signed by the CA. SHOAL_EINVALID: older than the one that is known,

@@ -9,7 +9,7 @@
 #ifndef WIRE_TLS_LINK_H
 #define WIRE_TLS_LINK_H
 
-#include <openssl/ssl.h>
+#include <openssl/types.h>
 
 #include "base/buf.h"
 #include "wire/tls.h"

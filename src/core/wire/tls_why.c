@@ -1,5 +1,6 @@
 /* tls_why.c: what a certificate says, and sentences for what is wrong with one. */
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * done, and nothing is half done. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <openssl/x509.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>

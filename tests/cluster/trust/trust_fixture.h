@@ -2,6 +2,7 @@
 #ifndef TESTS_TRUST_FIXTURE_H
 #define TESTS_TRUST_FIXTURE_H
 
+#include <openssl/x509.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
