@@ -4,10 +4,10 @@
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
 #   make bench    measure, into bench/runs/   make sanitizers   both in one run, what they see twice once
-#   make long     tests that make check only samples, whole
+#   make long     tests that take minutes, and clients of npm and PyPI
 #   make fuzz     fuzz every parser (SECONDS_EACH=60)
-#   make fail     let every allocation and write fail once (short form in make check)
-#   make neon     the AArch64 kernels under qemu, whole (short form in make check)
+#   make fail     let every allocation and write fail once (short form in make long)
+#   make neon     the AArch64 kernels under qemu (in make long, too)
 #   make install  to PREFIX (/usr/local)       make deb     Debian's packages, in build/deb
 #   make image    a container's image          make clean, make help
 
@@ -34,7 +34,6 @@ demo: all
 check:
 	@scripts/setup.sh --test
 	@scripts/setup.sh --clients || echo "check: goes on without Node.js or Chromium"
-	@scripts/setup.sh --cross || echo "check: goes on without the tools for AArch64"
 	@tests/run.sh release
 
 long:
@@ -64,7 +63,7 @@ fail: all
 	@tests/fail/sweeps.sh whole
 
 neon: all
-	@scripts/neon.sh whole
+	@scripts/neon.sh
 
 bench: all
 	@scripts/bench.sh

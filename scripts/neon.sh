@@ -3,14 +3,12 @@
 # qemu's processors, each with fewer or more instructions than the next; then compare what whole models say
 # there with what they say here, byte by byte.
 #
-#   scripts/neon.sh whole    every size, and the whole program (make neon)
-#   scripts/neon.sh short    the kernels alone, and a seventh of the sizes (make check, as tests/e2e/neon.sh)
+# make neon runs it, and make long as tests/e2e/neon.sh.
 #
 # The libraries' arm64 packages are unpacked into build/aarch64/sysroot, with lists and a cache of their own:
 # nothing of the system's package database changes. Exit 77: it cannot run here; the last line says why.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-how=${1:-whole}
 dir=build/aarch64
 root=$dir/sysroot
 unset SHOAL_ISA
@@ -25,12 +23,7 @@ fail() { [ ! -s "$work/log" ] || tail -40 "$work/log"; echo "FAILED: $*"; exit 1
 processors=("cortex-a53 neon" "neoverse-n1 neondot" "max neoni8mm")
 kernel_tests=(compute_test_mul compute_test_vec compute_test_team)
 # Not compute_test_arbiter: qemu-user has no robust mutexes, which the arbiter's repair stands on.
-other_tests=(compute_test_dtype compute_test_measure)
-if [ "$how" = whole ]; then
-    other_tests+=(infer_test_attention base_test_base)
-else
-    export SHOAL_TEST_SIZES=few # tests/engine/sizes.h
-fi
+other_tests=(compute_test_dtype compute_test_measure infer_test_attention base_test_base)
 libraries=(libssl-dev libjansson-dev libyaml-dev libuv1-dev libnghttp2-dev libprotobuf-c-dev libpcre2-dev
     libutf8proc-dev libedit-dev libcmocka-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev
@@ -78,8 +71,7 @@ if [ -z "${SHOAL_BIN:-}" ]; then
     { scripts/configure.sh release && cmake --build build -j "$jobs" --target shoal library_bits; } >"$work/log" 2>&1 ||
         fail "shoal does not build"
 fi
-targets=("${kernel_tests[@]}" "${other_tests[@]}")
-[ "$how" = short ] || targets+=(gguf_fixtures library_bits shoal)
+targets=("${kernel_tests[@]}" "${other_tests[@]}" gguf_fixtures library_bits shoal)
 { scripts/configure.sh aarch64 && cmake --build "$dir" -j "$jobs" --target "${targets[@]}"; } >"$work/log" 2>&1 ||
     fail "the aarch64 tree does not build"
 grep -hE 'warning:' "$work/log" | sort -u | head -20 || true
@@ -104,7 +96,6 @@ for row in "${processors[@]}"; do
     read -r cpu best <<<"$row"
     for t in "${kernel_tests[@]}"; do run_test "$cpu" "$t"; done
     echo "ok   $cpu: ${kernel_tests[*]}"
-    [ "$how" = whole ] || continue
     said=$(on "$cpu" "$dir/shoal" version | sed -n 's/^kernels: //p')
     [ "${said%% *}" = "$best" ] || fail "$cpu chose the kernels $said, not $best"
 done
@@ -128,9 +119,7 @@ same() {
     done
     echo "same $program ${*: -2}"
 }
-if [ "$how" = whole ]; then
-    same tests/library_bits "$text" "${models[@]}"
-    same shoal classify --json -t 2 models/home-intent.gguf "$text"
-    same shoal run -t 2 --temp 0.8 --seed 3 -n 24 models/home-chat-s.gguf "$text"
-fi
-echo "$how: $cases cases on ${#processors[@]} processors; compute_test_arbiter is left out (qemu-user has no robust mutexes)"
+same tests/library_bits "$text" "${models[@]}"
+same shoal classify --json -t 2 models/home-intent.gguf "$text"
+same shoal run -t 2 --temp 0.8 --seed 3 -n 24 models/home-chat-s.gguf "$text"
+echo "$cases cases on ${#processors[@]} processors; compute_test_arbiter is left out (qemu-user has no robust mutexes)"

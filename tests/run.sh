@@ -6,8 +6,8 @@
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
 # (tests/node/*.test.mjs), as many at a time as there are cores, and up to six more while these stand idle: many scripts
 # mostly wait (JOBS=N: N, and no more). A script that says "# alone: why" runs when nothing else does, one that says
-# "# early: why" is started first. `long` runs the scripts that say "# long: what" with SHOAL_LONG=1: they try then what
-# `release` samples. A program may take 30 minutes. `sanitizers` is asan and tsan in one run without what
+# "# early: why" is started first. `long` runs the scripts that say "# long: why", which `release` leaves to it.
+# A program may take 30 minutes. `sanitizers` is asan and tsan in one run without what
 # they see twice: the C tests and seeds under AddressSanitizer, and the C tests of layers that have threads under
 # ThreadSanitizer, whose tree is built behind the tests, with what these leave of the cores. On a terminal one line
 # shows where the run is; elsewhere each program is a line, in the order of the list. The last line is "N passed, N
@@ -81,17 +81,18 @@ tests_of() {
     fi
 }
 
-# End-to-end scripts that say "# alone: why" (-l), or those that do not (-L).
-scripts() { grep "$1" "^# ${2:-alone}: " tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
+# End-to-end scripts that say "# WORD: why".
+say() { grep -l "^# $1: " tests/e2e/*.sh | sed 's|.*/\(.*\)\.sh$|\1|'; }
+scripts() { ls tests/e2e/*.sh | sed 's|.*/\(.*\)\.sh$|\1|' | grep -vxFf <(echo lib; say alone; say long); }
 
 list_programs() {
-    ! $long || { scripts -l long | sed 's/^/release long /' && return; }
+    ! $long || { say long | sed 's/^/release script /' && return; }
     for p in "${presets[@]}"; do
         tests_of "$p" | sed "s/^/$p c /"
         if ! $reduced || [ "$p" != tsan ]; then ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"; fi
-        [ "$p" != release ] || scripts -L | sed 's/^/release script /'
+        [ "$p" != release ] || scripts | sed 's/^/release script /'
     done
-    [ "$preset" != release ] || scripts -l | sed 's/^/release alone /'
+    [ "$preset" != release ] || say alone | sed 's/^/release alone /'
 }
 mapfile -t programs < <(list_programs | awk -v f="$filter" 'f == "" || index($3, f)')
 total=${#programs[@]}
@@ -247,7 +248,6 @@ command_of() {
     case $2 in
     c) echo "$dir/tests/$3" ;;
     seeds) echo "$dir/fuzz/$3 tests/fuzz/seeds/$3" ;;
-    long) echo "env SHOAL_LONG=1 bash tests/e2e/$3.sh" ;;
     *) echo "bash tests/e2e/$3.sh" ;;
     esac
 }
@@ -382,7 +382,7 @@ if [ ${#presets[@]} -gt 1 ]; then
     set +m
 fi
 broken=
-mapfile -t early < <(scripts -l early)
+mapfile -t early < <(say early)
 mapfile -t order < <(printf '%s\n' "${programs[@]}" | awk -v early=" ${early[*]} " '$2 == "" { next }
     $2 == "script" && index(early, " " $3 " ") { print NR - 1; next } { rest = rest (NR - 1) "\n" } END { printf "%s", rest }')
 for i in "${order[@]}"; do

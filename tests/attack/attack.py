@@ -5,8 +5,8 @@
     attack.py bench URL SOCKET PID [FILTER]     latencies of good clients beside 8 hostile connections, as a table
     attack.py list                              the cases
 
-PID is the gateway's. Runs against the loopback interface and a Unix socket. FILTER is a part of "TRANSPORT KIND NAME". While the processes of a case (8, and
-4 in a test without SHOAL_LONG) are at it, good clients ask for /healthz and a classification over new connections; every answer must be 200. After it, the server
+PID is the gateway's. Runs against the loopback interface and a Unix socket. FILTER is a part of "TRANSPORT KIND NAME". While the 8 processes of a case
+are at it, good clients ask for /healthz and a classification over new connections; every answer must be 200. After it, the server
 has the same processes, its resident memory has grown by at most MEMORY_MB (its peak, not what is left), and no turn of its
 event loop has done more than TURN_BYTES of work (shoal_loop_turn_work_bytes). No time is judged in `test`; all waits are limits.
 """
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from cases import CASES, KINDS, TRANSPORTS
 
-PROCESSES = 4 if os.environ.get("SHOAL_LONG") is None and sys.argv[1:2] == ["test"] else 8
+PROCESSES = 8
 MEMORY_MB = 64
 TURN_BYTES = 16 << 20  # a bound of the histogram: a read of 64 KiB of each of 128 connections, and 1 MiB that these start
 ASKS = 6  # good requests of each kind beside a case, at least

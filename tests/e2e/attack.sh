@@ -2,7 +2,7 @@
 # Hostile clients on every transport (slow, many, large, nested, compressed, cancelled): beside them others are answered, no turn of the
 # event loop does too much, and memory stays bounded. The cases are in tests/attack; ATTACK=FILTER chooses some.
 # early: it takes long
-# long: eight hostile processes at once instead of four
+# long: minutes of CPU
 source "$(dirname "$0")/lib.sh"
 export SHOAL_STATE=$work/state
 cat >"$work/c.yaml" <<EOF

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # early: it keeps both cores busy for half a minute.
-# long: each case by each transport; else each by one of them
+# long: half a minute of both cores
 # Each known field of each endpoint, by each transport, with values of every type: documented answers alone, and the
 # same gateway and workers at the end. tests/node/fields.mjs has the rules.
 source "$(dirname "$0")/lib.sh"

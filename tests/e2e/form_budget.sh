@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Replies of a form end by themselves: strings with a format or a pattern, required properties of an open schema, and
 # formats with lengths, at every max_tokens, temperature and without a limit; each is what the schema wants.
-# long: every schema at every limit with every seed; else a third of them, of each schema and each limit some
+# long: minutes of CPU
 source "$(dirname "$0")/lib.sh"
 cat >"$work/shoal.yaml" <<CONFIG
 cache: {mb: 0}
@@ -81,7 +81,6 @@ jobs = [(m, c, n, t, s)
         for m, n_seeds in (("home-chat-s", 3), ("home-chat-m", 1))
         for c in CASES for n, t in ((30, 0), (60, 0.8), (120, 2), (300, 0.8), (None, 0.8))
         for s in range(n_seeds if t else 1)]
-jobs = jobs if os.environ.get("SHOAL_LONG") else jobs[::3]
 with ThreadPoolExecutor(4) as pool:
     bad = [b for b in pool.map(ask, jobs) if b]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The fault lab: short forms of six of its scenarios, that it sees what is lost and what differs, and that nothing of it stays.
+# The fault lab: short forms of its scenarios, that it sees what is lost and what differs, and that nothing of it stays.
 # early: its scenarios take minutes, which should not be the last ones
-# long: short forms of all its scenarios
+# long: minutes
 source "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip "the lab needs root"
 [ -r /dev/net/tun ] && [ -w /dev/net/tun ] || skip "/dev/net/tun is not there"
@@ -26,17 +26,14 @@ lab() {
     [ "$status" -eq $((lost + different > 0 ? 3 : 0)) ] || fail "$name ends with $status: $line"
     grep -q '</svg>' "$out/timeline.svg" || fail "$name drew no timeline"
 }
-long() { [ -n "${SHOAL_LONG:-}" ]; }
 struck() { [ "$(grep -c '"hit":true' "$out/faults.jsonl")" -ge "$1" ] || fail "too few faults: $(cat "$out/faults.jsonl")"; }
 whole() { [ "$status" -eq 0 ] || fail "$1: $(cat "$out/report.txt")"; }
 
 # ---- scenarios: where clients turn to another gateway, or only links suffer, nothing may be lost
 lab 2.5 kill-every-2s; struck 1
-if long; then
-    lab 2.5 kill-replica; struck 1
-    lab 2 freeze; struck 1
-    lab 2 full-disk; struck 1
-fi
+lab 2.5 kill-replica; struck 1
+lab 2 freeze; struck 1
+lab 2 full-disk; struck 1
 resumed() { grep -q '"resumed":[1-9]' "$out/report.json"; }
 for _ in 1 2 3; do # it may fall when nobody has read an event of his stream yet
     lab 4.5 gateway-dies; struck 1; whole gateway-dies # back at 3 s: what waits for its models gets the same bytes
@@ -46,12 +43,10 @@ resumed || fail "no client came back with Last-Event-ID: $(cat "$out/report.json
 lab 2 rolling-drain; struck 1; whole rolling-drain
 lab 2 partition; struck 1; whole partition
 grep -qE ' [1-9][0-9]* cut off' "$out/report.txt" || fail "the cut let everything through: $(cat "$out/report.txt")"
-if long; then
-    lab 2 lossy-wifi; struck 1; whole lossy-wifi
-    grep -qE ' [1-9][0-9]* lost,.* cut off' "$out/report.txt" || fail "the lossy link lost nothing"
-    lab 6 storm; struck 3; whole storm # three workers, and a machine that falls silent at 4.5 s
-    lab 6 silences; struck 2; whole silences
-fi
+lab 2 lossy-wifi; struck 1; whole lossy-wifi
+grep -qE ' [1-9][0-9]* lost,.* cut off' "$out/report.txt" || fail "the lossy link lost nothing"
+lab 6 storm; struck 3; whole storm # three workers, and a machine that falls silent at 4.5 s
+lab 6 silences; struck 2; whole silences
 came_back() { grep -h '^attached as' "$out"/logs/*.agent.log | sort | uniq -c | grep -q ' [2-9] attached as'; }
 for seconds in 2.5 4.5 6.5; do # on a slow machine it is away for longer
     lab $seconds machines-join; struck 2; whole machines-join # tokens of one process in another's command line
@@ -61,26 +56,24 @@ came_back || fail "no killed agent came back"
 lab 2.5 sharded-kill; struck 1; whole sharded-kill
 grep -qh 'event=stages_ready' "$out"/logs/*.agent.log || fail "no model was in stages"
 
-if long; then
-    lab 8 sharded-power; struck 1; whole sharded-power # the fault lasts to the twelfth second
-    grep -qh 'stage_left' "$out"/logs/*.agent.log || fail "no stage noticed that its first stage is gone"
-    # One that loses its power for good takes no call with it, though no second call is made of slow ones.
-    sed -e '/^faults:/,$d' -e 's/cluster: {listen: "{ip}:7080"}/&\n          hedge: off/' examples/lab/machine-vanishes.yaml >"$work/vanish.yaml"
-    echo 'faults: [{do: kill, of: node, node: north, silent: true, at_s: 2}]' >>"$work/vanish.yaml"
-    lab 6 "$work/vanish.yaml"; struck 1; whole machine-vanishes
-    lab 8 standby; struck 2; whole standby # the last fault lasts to the eighteenth second
-    grep -h 'event=placed' "$out/logs/boss.serve.log" | grep -q 'as a standby' || fail "the standby was not promoted"
-    grep -h 'event=leaves' "$out/logs/boss.serve.log" | grep 'fewer are wanted' && fail "a machine that returned moved something"
-    if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
-        lab 4.5 etcd-away; struck 2; whole etcd-away
-        for node in north south; do
-            grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
-        done
-        if command -v redis-server >/dev/null; then
-            lab 19 silent-peers; struck 3; whole silent-peers
-        fi
-        lab 4 two-sites; struck 4; whole two-sites
+lab 8 sharded-power; struck 1; whole sharded-power # the fault lasts to the twelfth second
+grep -qh 'stage_left' "$out"/logs/*.agent.log || fail "no stage noticed that its first stage is gone"
+# One that loses its power for good takes no call with it, though no second call is made of slow ones.
+sed -e '/^faults:/,$d' -e 's/cluster: {listen: "{ip}:7080"}/&\n          hedge: off/' examples/lab/machine-vanishes.yaml >"$work/vanish.yaml"
+echo 'faults: [{do: kill, of: node, node: north, silent: true, at_s: 2}]' >>"$work/vanish.yaml"
+lab 6 "$work/vanish.yaml"; struck 1; whole machine-vanishes
+lab 8 standby; struck 2; whole standby # the last fault lasts to the eighteenth second
+grep -h 'event=placed' "$out/logs/boss.serve.log" | grep -q 'as a standby' || fail "the standby was not promoted"
+grep -h 'event=leaves' "$out/logs/boss.serve.log" | grep 'fewer are wanted' && fail "a machine that returned moved something"
+if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
+    lab 4.5 etcd-away; struck 2; whole etcd-away
+    for node in north south; do
+        grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
+    done
+    if command -v redis-server >/dev/null; then
+        lab 19 silent-peers; struck 3; whole silent-peers
     fi
+    lab 4 two-sites; struck 4; whole two-sites
 fi
 
 # ---- what is lost is seen: the only gateway dies for good

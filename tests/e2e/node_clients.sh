@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Clients of npm, unmodified, against a running home cluster, and whether docs/clients.md says what came of it
 # (SHOAL_WRITE_CLIENTS=1 writes it); and ajv over what constrained replies may be (SHOAL_WALKS).
+# long: packages of npm, and a minute of CPU
 source "$(dirname "$0")/lib.sh"
 npm_clients *.mjs
 export SHOAL_WALKS=$work/walks.json SHOAL_CALLS=$work/calls.json

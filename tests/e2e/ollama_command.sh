@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ollama's own command, unmodified, against a running server: list, ps, show, run, cp, create, stop, rm. Of its Go module
 # the client is built (cmd, api and what they use); its server and its engine, which no client command enters, are left out.
+# long: it builds a Go program
 source "$(dirname "$0")/lib.sh"
 version=v0.12.6
 command -v go >/dev/null || skip "Go is not installed"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # openapi-python-client makes a client of /openapi.json without a warning; all its modules import, and its calls work.
+# long: packages of PyPI
 source "$(dirname "$0")/lib.sh"
 venv=$(scripts/openapi_client.sh 2>"$work/install") || skip "openapi-python-client: $(tail -1 "$work/install")"
 shipped >"$work/c.yaml"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The page at / in Chromium, driven by puppeteer-core: a person's ways through it, axe-core, a phone, the worst servers and
 # models. SHOAL_SHOTS=FOLDER keeps pictures.
+# long: Chromium, and half a minute of CPU
 source "$(dirname "$0")/lib.sh"
 
 # What it weighs, compressed: under 150 KB.

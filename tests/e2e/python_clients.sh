@@ -2,6 +2,7 @@
 # early: it installs packages and keeps a core busy for half a minute.
 # Clients of PyPI, unmodified, against a running home cluster, and whether docs/clients.md says what came of it
 # (SHOAL_WRITE_CLIENTS=1 writes it).
+# long: packages of PyPI, and a minute of CPU
 source "$(dirname "$0")/lib.sh"
 venv=$(scripts/python_clients.sh 2>"$work/install") || skip "Python clients: $(tail -1 "$work/install")"
 export SHOAL_STATE=$work/state SHOAL_CALLS=$work/calls.json

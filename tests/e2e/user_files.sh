@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Files of other users: who connects to a socket with `user_files` loads what he and the server may read, and nothing else,
 # also when he exchanges it after it was checked, and when the worker or the gateway starts again.
-# long: 88 loads of a file that is exchanged all the time instead of 8
 source "$(dirname "$0")/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip "only root can be three users"
 command -v setpriv >/dev/null || skip "there is no setpriv"
@@ -146,7 +145,7 @@ setpriv --reuid $alice --regid $alice --clear-groups bash -c 'cd "$1"; while ln 
     - "$work/alice" "$work/closed.gguf" 2>/dev/null &
 swapper=$!
 loaded=0 refused=0 bad=
-for _ in $(seq "${SHOAL_LONG:+8}8"); do
+for _ in $(seq 24); do
     by $alice users "$work/alice/swap.gguf"
     case $code in
     200) loaded=$((loaded + 1)); unload; grep -q '"task":"generate"' <<<"$out" || bad="the server's file is loaded: $out" ;;

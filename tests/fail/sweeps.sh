@@ -2,8 +2,7 @@
 # Let allocations and writes fail, one after the other, and see that nothing crashes, hangs, leaks or lies:
 #
 #     tests/fail/sweeps.sh whole        every place of every command, fuzz target and request (make fail)
-#     tests/fail/sweeps.sh short        a few of each, always the same ones (make check, as tests/e2e/fail.sh; with
-#                                       SHOAL_LONG=1 four times as many: make long)
+#     tests/fail/sweeps.sh short        some of each, always the same ones (make long, as tests/e2e/fail.sh)
 #     tests/fail/sweeps.sh short 3      others; whole and short take parts as well: cli fuzz serve
 #
 # A fault is printed with the stack of the allocation and the line that repeats it.
@@ -19,7 +18,7 @@ data=tests/data gguf=$build/tests/gguf
 [ -x "$build/fail/fail_sweep" ] || { echo "$build/fail/fail_sweep is not built"; exit 77; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-[ -n "${SHOAL_LONG:-}" ] && places=24 requests=12 || places=6 requests=3
+places=24 requests=12 # of the short form
 [ "$how" = short ] && few=(-m $places -b "$offset") || few=()
 
 sweep() { "$build/fail/fail_sweep" "${few[@]}" -l "$@" 2>&1; }

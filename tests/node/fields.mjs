@@ -8,14 +8,12 @@
 //   - its status is one that /openapi.json lists for the operation (of gRPC: the status that http_status in ErrorInfo names),
 //   - an error has the form of its dialect,
 //   - it names none of the folders in SHOAL_FOLDERS (separated by ':').
-// A failure is printed with the request. SHOAL_FIELDS_ONLY=TEXT: cases whose name holds TEXT alone. Without SHOAL_LONG=1 and
-// SHOAL_FIELDS_ONLY each case goes by one of the three transports of HTTP in turn, and a third of those of gRPC is tried.
+// A failure is printed with the request. SHOAL_FIELDS_ONLY=TEXT: cases whose name holds TEXT alone.
 import { Grpc, Http1, Http2, Ws } from "./fields_clients.mjs";
 import { reflect, wire } from "./fields_proto.mjs";
 
 const base = process.env.SHOAL_URL, only = process.env.SHOAL_FIELDS_ONLY ?? "";
 const folders = (process.env.SHOAL_FOLDERS ?? "").split(":").filter(Boolean);
-const every = process.env.SHOAL_LONG || only ? 1 : 3;
 const WIDTH = 12, FAILURES_MAX = Number(process.env.SHOAL_FIELDS_FAILURES ?? 400), PRINTED_MAX = Number(process.env.SHOAL_FIELDS_PRINTED ?? 30);
 const json = { "content-type": "application/json" };
 const doc = await (await fetch(`${base}/openapi.json`)).json();
@@ -171,9 +169,8 @@ async function all(jobs, width = WIDTH) {
 /** A WebSocket is closed when answers over max_write_backlog_bytes wait for it; some answers are 150 kB. */
 const WIDTHS = { WebSocket: 4 };
 
-async function sweep(client, turn) {
-  let n = turn;
-  const jobs = operations.filter((op) => !ENDLESS(op)).flatMap((op) => [...casesOf(op)].filter(() => n++ % every === 0).flatMap((c) => {
+async function sweep(client) {
+  const jobs = operations.filter((op) => !ENDLESS(op)).flatMap((op) => [...casesOf(op)].flatMap((c) => {
     const name = `${client.name} ${op.method} ${op.path} ${c.name}`, r = requestOf(op, c);
     if (!name.includes(only) || (client.name === "WebSocket" && c.raw && !jsonText(c.body))) return [];
     // A blank at either end makes a message of HTTP/2 malformed (RFC 9113, section 8.2.1), and that is no answer.
@@ -246,7 +243,7 @@ async function sweepGrpc(client) {
     const example = KEPT[method.path] ?? exampleFor(method.input), right = wire.encode(method.input, JSON.parse(JSON.stringify(example)));
     const cases = [["as it is", right], ["empty", Buffer.alloc(0)], ...[...method.input.all()].flatMap(({ path, fields }) => [...wires(fields.at(-1))].map(([what, bytes]) => [
       `${path}=${what}`, Buffer.concat([right, fields.slice(0, -1).reduceRight((b, f) => wire.bytes(f.number, b), bytes)])]))];
-    for (const [what, message] of cases.filter((_, i) => i % every === 0)) {
+    for (const [what, message] of cases) {
       const name = `gRPC ${method.path} ${what}`, request = `grpc ${method.path} message (hex) ${message.subarray(0, 400).toString("hex")}`;
       if (!name.includes(only)) continue;
       jobs.push(async () => {
@@ -267,9 +264,9 @@ async function sweepGrpc(client) {
 
 const counts = {};
 const timed = async (name, work) => { const t = Date.now(); counts[name] = await work(); if (process.env.SHOAL_FIELDS_TIMES) console.error(`${name}: ${counts[name]} in ${Date.now() - t} ms`); };
-for (const [turn, make] of [() => new Http1(base, WIDTH), () => new Http2(base), () => new Ws(base).open()].entries()) {
+for (const make of [() => new Http1(base, WIDTH), () => new Http2(base), () => new Ws(base).open()]) {
   const client = await make();
-  await timed(client.name, () => sweep(client, turn));
+  await timed(client.name, () => sweep(client));
   client.close();
 }
 const ws = await new Ws(base).open(), grpc = new Grpc(base);
