@@ -92,11 +92,10 @@ static size_t list_at(const sentence *s, size_t at, unit_role *ret)
         {WORD_VERB_AT, ROLE_VERB}};
     size_t best = 0;
     for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++) {
-        unit_set got = phrase_list_at(&s->t->lists[LISTS[i].list], s->u, at, s->n, s->named);
-        size_t n = unit_set_len(got);
-        bool in_a_row = got == ((n < 64 ? (unit_set)1 << n : 0) - 1) << at;
+        size_t n;
+        bool run = phrase_list_run(&s->t->lists[LISTS[i].list], s->u, at, s->n, s->named, &n);
         bool closed = LISTS[i].role != ROLE_FILLER && LISTS[i].role != ROLE_VERB;
-        if (!in_a_row || n <= best || (n == 1 && !closed)) continue;
+        if (!run || n <= best || (n == 1 && !closed)) continue;
         best = n;
         *ret = LISTS[i].role;
     }

@@ -3,25 +3,13 @@
 
 #include <string.h>
 
-/* *ret_n is written on a match alone. */
-static bool is_phrase_at(const phrase_list *l, const units *u, size_t i, size_t to, unit_set used,
-                         size_t *ret_n)
-{
-    unit_set got = phrase_list_at(l, u->at, i, to, used);
-    size_t n = unit_set_len(got);
-    /* Only runs without holes: a gap would swallow what is not explained. */
-    if (!got || got != (((unit_set)1 << n) - 1) << i) return false;
-    *ret_n = n;
-    return true;
-}
-
 /* Words of the longest phrase here that holds a request back; 0: none. */
 static size_t longest_guard(const units *u, size_t at, size_t to, const lexicon *l)
 {
     const phrase_list *lists[] = {&l->report, &l->prohibit, &l->keep, &l->withdraw, &l->later};
     size_t n, longest = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (is_phrase_at(lists[i], u, at, to, 0, &n) && n > longest) longest = n;
+        if (phrase_list_run(lists[i], u->at, at, to, 0, &n) && n > longest) longest = n;
     return longest;
 }
 
@@ -43,9 +31,9 @@ size_t clause_start(const units *u, size_t from, size_t to, const lexicon *l, bo
 {
     size_t at = from, n;
     for (;;) {
-        if (at < to && is_phrase_at(&l->leads, u, at, to, 0, &n))
+        if (at < to && phrase_list_run(&l->leads, u->at, at, to, 0, &n))
             *ret_lead = true;
-        else if (at >= to || !is_phrase_at(&l->fillers, u, at, to, 0, &n))
+        else if (at >= to || !phrase_list_run(&l->fillers, u->at, at, to, 0, &n))
             return at;
         if (means_more(u, at, to, l, n)) return at;
         at += n;
@@ -71,7 +59,7 @@ static bool free_at(const rest_reader *x, size_t i)
 
 static bool phrase_here(rest_reader *x, const phrase_list *l, size_t *ret_n)
 {
-    return is_phrase_at(l, x->u, x->at, x->to, x->used, ret_n);
+    return phrase_list_run(l, x->u->at, x->at, x->to, x->used, ret_n);
 }
 
 static void name_word(rest_reader *x, const char *s)
@@ -103,7 +91,8 @@ static bool choice_here(const rest_reader *x, size_t *ret_n)
         const value_def *v = &x->d->lex->values[i];
         for (size_t k = 0; k < v->n_choices; k++) {
             size_t n;
-            if (is_phrase_at(&v->choices[k].said, x->u, x->at, x->to, x->used, &n) && n > *ret_n) *ret_n = n;
+            if (phrase_list_run(&v->choices[k].said, x->u->at, x->at, x->to, x->used, &n) && n > *ret_n)
+                *ret_n = n;
         }
     }
     return *ret_n > 0;
@@ -114,7 +103,8 @@ static bool is_difference(const rest_reader *x, size_t at)
 {
     for (size_t from = at > 2 ? at - 2 : 0; from <= at; from++) {
         size_t n = 0;
-        if (is_phrase_at(&x->d->lex->differences, x->u, from, x->to, 0, &n) && from + n > at) return true;
+        if (phrase_list_run(&x->d->lex->differences, x->u->at, from, x->to, 0, &n) && from + n > at)
+            return true;
     }
     return false;
 }
@@ -265,7 +255,7 @@ void clause_rest_read(clause_rest *ret, const units *u, size_t from, size_t to, 
     rest_reader x = {.r = ret, .u = u, .at = from, .to = to, .used = used, .d = d, .into = &ret->what};
     while (x.at < to) {
         const unit *at = &u->at[x.at];
-        if (x.into->n && is_phrase_at(&d->lex->beside, u, x.at, to, 0, &(size_t){0})) x.beside = true;
+        if (x.into->n && phrase_list_run(&d->lex->beside, u->at, x.at, to, 0, &(size_t){0})) x.beside = true;
         if (used >> x.at & 1) {
             x.at++;
         } else if (at->kind == UNIT_DEVICE) {
@@ -280,7 +270,7 @@ void clause_rest_read(clause_rest *ret, const units *u, size_t from, size_t to, 
             else
                 clause_add_value(&x, 1, false), x.at++;
         } else if (at->kind == UNIT_SIGN &&
-                   !is_phrase_at(&d->lex->fillers, u, x.at, to, used, &(size_t){0})) {
+                   !phrase_list_run(&d->lex->fillers, u->at, x.at, to, used, &(size_t){0})) {
             read_sign(&x, at);
         } else {
             read_word(&x);
@@ -354,7 +344,8 @@ static unit_set guards_in(const units *u, size_t from, size_t to, const lexicon 
     unit_set all = 0;
     for (size_t at = from; at < to; at++) {
         size_t n;
-        if ((is_phrase_at(&l->keep, u, at, to, 0, &n) || is_phrase_at(&l->withdraw, u, at, to, 0, &n)) &&
+        if ((phrase_list_run(&l->keep, u->at, at, to, 0, &n) ||
+             phrase_list_run(&l->withdraw, u->at, at, to, 0, &n)) &&
             n > 1)
             all |= (((unit_set)1 << n) - 1) << at;
     }
@@ -389,8 +380,8 @@ size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l)
     for (size_t at = from + 1; at < to;) {
         size_t n = 0;
         bool sign = u->at[at].kind == UNIT_SIGN && at + 1 == to;
-        bool filler =
-            is_phrase_at(&l->fillers, u, at, to, 0, &n) || is_phrase_at(&l->leads, u, at, to, 0, &n);
+        bool filler = phrase_list_run(&l->fillers, u->at, at, to, 0, &n) ||
+                      phrase_list_run(&l->leads, u->at, at, to, 0, &n);
         if (sign || (filler && at + n == to && !ends_guard(u, from, at, to, l))) {
             to = at;
             at = from + 1;
@@ -409,7 +400,7 @@ void clause_read(clause *ret, const units *u, size_t from, size_t to, const devi
     ret->guarded = guards_in(u, from, to, d->lex);
     size_t n;
     for (ret->except_at = from; ret->except_at < to; ret->except_at++)
-        if (is_phrase_at(&d->lex->except, u, ret->except_at, to, 0, &n)) break;
+        if (phrase_list_run(&d->lex->except, u->at, ret->except_at, to, 0, &n)) break;
     clause_rest_read(&ret->bare, u, from, to, 0, d);
     memset(ret->cues, 0, sizeof ret->cues);
     for (size_t i = 0; i < d->lex->n_actions; i++) {
@@ -426,7 +417,8 @@ bool clause_value_fits(const clause_value *v, const units *u, const value_def *d
     if (v->choice) {
         for (size_t k = 0; k < def->n_choices; k++) {
             size_t n;
-            if (!is_phrase_at(&def->choices[k].said, u, v->at, v->at + v->n, 0, &n) || n != v->n) continue;
+            if (!phrase_list_run(&def->choices[k].said, u->at, v->at, v->at + v->n, 0, &n) || n != v->n)
+                continue;
             *ret_means = def->choices[k].means;
             return true;
         }

@@ -16,21 +16,6 @@ static size_t as_units(const words *w, unit u[UNITS_MAX])
     return n;
 }
 
-static size_t synonym_at(const lexicon *lex, const unit *u, size_t i, size_t n, const char **ret_means)
-{
-    size_t best = 0;
-    if (!lexicon_begins_synonym(lex, u[i].s)) return 0;
-    for (size_t k = 0; k < lex->n_synonyms; k++) {
-        unit_set used = phrase_list_at(&lex->synonyms[k].said, u, i, n, 0);
-        if (!used) continue;
-        size_t len = (size_t)__builtin_popcountll(used);
-        if (len <= best) continue;
-        best = len;
-        *ret_means = lex->synonyms[k].means;
-    }
-    return best;
-}
-
 int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena *a)
 {
     unit u[UNITS_MAX];
@@ -39,7 +24,7 @@ int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena 
     if (!l.at) return SHOAL_ENOMEM;
     for (size_t i = 0; i < n;) {
         const char *means = u[i].s;
-        size_t used = synonym_at(lex, u, i, n, &means);
+        size_t used = lexicon_synonym_at(lex, u, i, n, &means);
         if (u[i].kind != UNIT_SIGN) l.at[l.n++] = means;
         i += used ? used : 1;
     }

@@ -19,10 +19,8 @@ static bool follow_is_whole(const phrase_list *l, const unit *u, size_t n)
             i++;
             continue;
         }
-        unit_set got = phrase_list_at(l, u, i, n, 0);
-        size_t len = unit_set_len(got);
-        bool run = len && got == (len < 64 ? ((unit_set)1 << len) - 1 : UINT64_MAX) << i;
-        if (!run) return false;
+        size_t len;
+        if (!phrase_list_run(l, u, i, n, 0, &len)) return false;
         i += len;
         any = true;
     }

@@ -328,7 +328,7 @@ static size_t skip_joins(const grounder *g, const units *u, size_t at, size_t to
     size_t n, unused;
     *ret_scope = true;
     while (at < to && (grounder_join_at(g, u, at, to, &n) || grounder_contrast_at(g, u, at, to, &n))) {
-        if (!grounder_run_at(&g->lex->scope, u, at, to, &unused)) *ret_scope = false;
+        if (!phrase_list_run(&g->lex->scope, u->at, at, to, 0, &unused)) *ret_scope = false;
         at += n;
     }
     return at;
@@ -338,10 +338,11 @@ static size_t skip_joins(const grounder *g, const units *u, size_t at, size_t to
 static size_t skip_correction(const grounder *g, const units *u, size_t at, size_t to)
 {
     size_t n;
-    while (at < to && grounder_run_at(&g->lex->correct, u, at, to, &n)) {
+    while (at < to && phrase_list_run(&g->lex->correct, u->at, at, to, 0, &n)) {
         bool sign = at + n < to && u->at[at + n].kind == UNIT_SIGN;
         size_t n_later;
-        if (grounder_run_at(&g->lex->later, u, at, to, &n_later) && n_later > n) break; /* "wait, then" */
+        if (phrase_list_run(&g->lex->later, u->at, at, to, 0, &n_later) && n_later > n)
+            break; /* "wait, then" */
         if (n == 1 && !sign) break;
         at += n + sign;
     }

@@ -8,12 +8,12 @@ size_t text_clause_end(const grounder *g, const units *u, size_t from, size_t to
 {
     for (size_t i = from + 1; i < to; i++) {
         size_t n;
-        if (grounder_run_at(&g->lex->except, u, i, to, &n)) {
+        if (phrase_list_run(&g->lex->except, u->at, i, to, 0, &n)) {
             i += n - 1;
             continue;
         }
         if (grounder_join_at(g, u, i, to, &n) || grounder_contrast_at(g, u, i, to, &n)) return i;
-        if (grounder_run_at(&g->lex->contrast, u, i, to, &n))
+        if (phrase_list_run(&g->lex->contrast, u->at, i, to, 0, &n))
             return i; /* "instead of" begins a clause, too */
     }
     return to;

@@ -4,13 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool grounder_run_at(const phrase_list *l, const units *u, size_t i, size_t to, size_t *ret_n)
-{
-    unit_set got = phrase_list_at(l, u->at, i, to, 0);
-    *ret_n = unit_set_len(got);
-    return got && got == (((unit_set)1 << *ret_n) - 1) << i;
-}
-
 static bool is_hyphen_in_word(const units *u, size_t i, size_t to)
 {
     return i > 0 && i + 1 < to && u->at[i].kind == UNIT_SIGN && strcmp(u->at[i].s, "-") == 0 &&
@@ -19,14 +12,14 @@ static bool is_hyphen_in_word(const units *u, size_t i, size_t to)
 
 bool grounder_join_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n)
 {
-    return grounder_run_at(&g->lex->joins, u, i, to, ret_n) && !is_hyphen_in_word(u, i, to);
+    return phrase_list_run(&g->lex->joins, u->at, i, to, 0, ret_n) && !is_hyphen_in_word(u, i, to);
 }
 
 bool grounder_contrast_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n)
 {
     size_t n_more;
-    if (!grounder_run_at(&g->lex->contrast, u, i, to, ret_n)) return false;
-    return !(grounder_run_at(&g->lex->prohibit, u, i, to, &n_more) && n_more > *ret_n);
+    if (!phrase_list_run(&g->lex->contrast, u->at, i, to, 0, ret_n)) return false;
+    return !(phrase_list_run(&g->lex->prohibit, u->at, i, to, 0, &n_more) && n_more > *ret_n);
 }
 
 void grounder_name_all(grounder *g, const device_set *s)

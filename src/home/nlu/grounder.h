@@ -91,7 +91,6 @@ typedef struct grounder {
 } grounder;
 
 /* ---- grounder.c ---- */
-bool grounder_run_at(const phrase_list *l, const units *u, size_t i, size_t to, size_t *ret_n);
 void grounder_name_all(grounder *g, const device_set *s);
 /* Joins that end a clause at unit i: not the hyphen of "un-lock", nor the "instead" of "instead of". */
 bool grounder_join_at(const grounder *g, const units *u, size_t i, size_t to, size_t *ret_n);

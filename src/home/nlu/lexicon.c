@@ -509,9 +509,19 @@ bool lexicon_knows(const lexicon *l, const char *folded)
     return bsearch(&folded, l->vocabulary, l->n_vocabulary, sizeof *l->vocabulary, by_text) != NULL;
 }
 
-bool lexicon_begins_synonym(const lexicon *l, const char *folded)
+static bool begins_synonym(const lexicon *l, const char *folded)
 {
     return bsearch(&folded, l->synonym_words, l->n_synonym_words, sizeof *l->synonym_words, by_text) != NULL;
+}
+
+size_t lexicon_synonym_at(const lexicon *l, const unit *u, size_t from, size_t n, const char **ret_means)
+{
+    size_t best = 0;
+    for (size_t k = 0; k < l->n_synonyms && begins_synonym(l, u[from].s); k++) {
+        size_t len = unit_set_len(phrase_list_at(&l->synonyms[k].said, u, from, n, 0));
+        if (len > best) best = len, *ret_means = l->synonyms[k].means;
+    }
+    return best;
 }
 
 bool lexicon_number(const lexicon *l, const char *folded, double *ret)

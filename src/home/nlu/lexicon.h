@@ -212,7 +212,8 @@ void lexicon_free(lexicon *l); /* NULL is fine */
 /* SIZE_MAX: none. The name decides where a domain serves several kinds. */
 size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n_domain, const words *name);
 bool lexicon_knows(const lexicon *l, const char *folded);
-bool lexicon_begins_synonym(const lexicon *l, const char *folded);
+/* Units of the longest synonym that begins at u[from], 0: none. *ret_means: what it means. */
+size_t lexicon_synonym_at(const lexicon *l, const unit *u, size_t from, size_t n, const char **ret_means);
 bool lexicon_number(const lexicon *l, const char *folded, double *ret);
 bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds);
 /* The unit of some value that a word says, NULL: none. */

@@ -122,11 +122,6 @@ typedef struct matcher {
     unsigned steps; /* what is left of the work one match may take */
 } matcher;
 
-static int phrase_count(unit_set s)
-{
-    return __builtin_popcountll(s);
-}
-
 /* The best way to match parts [part, n) from unit `at` on; *ret is what they use. */
 static bool match_from(matcher *m, unsigned part, size_t at, unit_set *ret)
 {
@@ -142,7 +137,7 @@ static bool match_from(matcher *m, unsigned part, size_t at, unit_set *ret)
     if (p->kind == PART_GAP) {
         for (size_t next = at; next <= m->to; next++) {
             if (!match_from(m, part + 1, next, &rest)) continue;
-            if (!found || phrase_count(rest) > phrase_count(best)) best = rest;
+            if (!found || unit_set_len(rest) > unit_set_len(best)) best = rest;
             found = true;
         }
     } else if (p->kind == PART_START || p->kind == PART_END) {
@@ -153,7 +148,7 @@ static bool match_from(matcher *m, unsigned part, size_t at, unit_set *ret)
         found = true;
     }
     if (p->optional && match_from(m, part + 1, at, &rest) &&
-        (!found || phrase_count(rest) > phrase_count(best))) {
+        (!found || unit_set_len(rest) > unit_set_len(best))) {
         best = rest;
         found = true;
     }
@@ -177,7 +172,7 @@ unit_set phrase_match(const phrase *p, const unit *u, size_t from, size_t to, un
             continue;
         }
         matcher m = {.p = p, .u = u, .from = from, .to = to, .taken = taken, .steps = 4096};
-        if (match_from(&m, 0, at, &got) && phrase_count(got) > phrase_count(best)) best = got;
+        if (match_from(&m, 0, at, &got) && unit_set_len(got) > unit_set_len(best)) best = got;
         if (at_start) break;
     }
     return best;
@@ -188,9 +183,19 @@ unit_set phrase_list_at(const phrase_list *l, const unit *u, size_t from, size_t
     unit_set best = 0;
     for (size_t i = 0; i < l->n; i++) {
         unit_set got = may_begin(&l->at[i], &u[from]) ? phrase_match(&l->at[i], u, from, to, taken, true) : 0;
-        if (got && phrase_count(got) > phrase_count(best)) best = got;
+        if (got && unit_set_len(got) > unit_set_len(best)) best = got;
     }
     return best;
+}
+
+bool phrase_list_run(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken,
+                     size_t *ret_n)
+{
+    unit_set got = phrase_list_at(l, u, from, to, taken);
+    size_t n = unit_set_len(got); /* at most PHRASE_PARTS_MAX where there are no gaps */
+    if (!got || n > PHRASE_PARTS_MAX || got != (((unit_set)1 << n) - 1) << from) return false;
+    *ret_n = n;
+    return true;
 }
 
 unit_set phrase_list_in(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken)

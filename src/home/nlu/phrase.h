@@ -82,6 +82,10 @@ int phrase_list_read(phrase_list *ret, const yaml_doc *d, const yaml_node *n, ar
 unit_set phrase_match(const phrase *p, const unit *u, size_t from, size_t to, unit_set taken, bool at_start);
 /* The longest match of a list that begins at `from`, without gaps at its ends; 0: none. */
 unit_set phrase_list_at(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken);
+/* The same without gaps within, which would swallow what is not explained. *ret_n: how many units; written on a match
+ * alone. */
+bool phrase_list_run(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken,
+                     size_t *ret_n);
 /* The first match of the list anywhere in the range. */
 unit_set phrase_list_in(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken);
 bool phrase_list_has_word(const phrase_list *l, const char *folded); /* as a phrase of its own */

@@ -265,15 +265,10 @@ static size_t number_unit(const maker *m, unit *ret)
 static size_t synonym_here(const maker *m, const char **ret_means)
 {
     unit u[8];
-    size_t n = 0, best = 0;
-    if (!lexicon_begins_synonym(m->d->lex, units_look(m, 0)->s)) return 0;
+    size_t n = 0;
     for (; n < 8 && units_look(m, n); n++)
         u[n] = (unit){.kind = units_look(m, n)->sign ? UNIT_SIGN : UNIT_WORD, .s = units_look(m, n)->s};
-    for (size_t k = 0; k < m->d->lex->n_synonyms; k++) {
-        size_t len = (size_t)__builtin_popcountll(phrase_list_at(&m->d->lex->synonyms[k].said, u, 0, n, 0));
-        if (len > best) best = len, *ret_means = m->d->lex->synonyms[k].means;
-    }
-    return best;
+    return lexicon_synonym_at(m->d->lex, u, 0, n, ret_means);
 }
 
 static void make_one(maker *m)
