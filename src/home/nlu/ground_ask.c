@@ -28,16 +28,21 @@ static const char *with_unit(grounder *g, const char *state, const char *unit)
     return s ? s : "";
 }
 
-static const char *say_state(grounder *g, size_t i, const char *reply)
+const char *ask_say_state(grounder *g, size_t i, const char *state, const char *reply)
 {
     const kind_def *kind = devices_kind(&g->d, i);
     const char *own = kind ? kind->state_say : NULL;
-    const char *state = tells(&g->lex->no_states, state_of(g, i)) ? "" : state_of(g, i);
+    if (tells(&g->lex->no_states, state)) state = "";
     device_set one = {{0}};
     device_set_add(&one, i);
     if (*state && g->d.at[i].unit) state = with_unit(g, state, g->d.at[i].unit);
     reply_field f[] = {{"name", g->d.at[i].name}, {"state", state}, {"is", grounder_is(g, &one)}};
     return grounder_fill(g, !*state ? g->lex->reply.state_unknown : own ? own : reply, f, 3);
+}
+
+static const char *say_state(grounder *g, size_t i, const char *reply)
+{
+    return ask_say_state(g, i, state_of(g, i), reply);
 }
 
 const char *ask_asked_state(const units *u, unit_set used)
@@ -271,7 +276,7 @@ static bool try_ask(grounder *g, const units *u, size_t at, const phrase_list *l
 
 bool ask_is_question(grounder *g, const units *u, size_t at)
 {
-    if (try_ask(g, u, at, &g->lex->ask_count, ASKS_COUNT) ||
+    if (quantity_is_asked(g, u, at) || try_ask(g, u, at, &g->lex->ask_count, ASKS_COUNT) ||
         try_ask(g, u, at, &g->lex->ask_which, ASKS_WHICH) ||
         try_ask(g, u, at, &g->lex->ask_state, ASKS_STATE))
         return true;

@@ -25,14 +25,19 @@ static const value_unit *unit_in(grounder *g, const value_def *def, const char *
     return NULL;
 }
 
-/* The one that it is said to have, else that stands behind a number in its state, else the value's own; NULL: the
- * value has none. */
-static const value_unit *unit_of_device(grounder *g, const value_def *def, size_t device)
+/* The one that it is said to have, else that stands behind a number in its state. */
+const value_unit *value_unit_told(grounder *g, const value_def *def, size_t device)
 {
     if (!def->n_units) return NULL;
     const value_unit *u = unit_in(g, def, g->d.at[device].unit, true);
-    if (!u) u = unit_in(g, def, g->d.at[device].state, false);
-    return u ? u : &def->units[0];
+    return u ? u : unit_in(g, def, g->d.at[device].state, false);
+}
+
+/* Else the value's own; NULL: the value has none. */
+static const value_unit *unit_of_device(grounder *g, const value_def *def, size_t device)
+{
+    const value_unit *u = value_unit_told(g, def, device);
+    return u || !def->n_units ? u : &def->units[0];
 }
 
 static double to_own(const value_unit *u, double x)

@@ -7,6 +7,7 @@
  *           ground_attempt.c an action on what was named
  *             ground_value.c   a number in the unit and the bounds of a device
  *       ground_ask.c     questions about states
+ *         ground_quantity.c  and for a temperature and the like
  *       device_option.c  tasks as calls and sentences
  *
  * Each calls those below it. Memory is the caller's arena; when it is out, `nomem` is set and what follows is
@@ -106,6 +107,8 @@ void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
 /* ---- ground_value.c ---- */
 bool value_in_range(grounder *g, const value_def *def, const unit *x, size_t device);
 double value_for(grounder *g, const value_def *def, const unit *x, size_t device);
+/* The unit that the device tells or is said to have; NULL: it is not known. */
+const value_unit *value_unit_told(grounder *g, const value_def *def, size_t device);
 const char *value_bound_said(grounder *g, const value_def *def, size_t device, bool max);
 
 /* ---- ground_attempt.c ---- */
@@ -139,11 +142,16 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to);
 /* ASK_ELSE: what the device tells leaves it open, as "opening" does. ASK_NOT_TOLD: it tells no state. */
 typedef enum ask_verdict { ASK_SO, ASK_NOT_SO, ASK_ELSE, ASK_NOT_TOLD, N_ASK_VERDICTS } ask_verdict;
 ask_verdict ask_is_in_state(grounder *g, size_t device, const char *asked);
+/* Of device i, in a reply of the lexicon that has {name}, {state} and {is}. */
+const char *ask_say_state(grounder *g, size_t i, const char *state, const char *reply);
 const char *ask_asked_state(const units *u, unit_set used);
 void ask_say_more(grounder *g, buf *b, const char *s);
 const char *ask_keep(grounder *g, buf *b);
 void ask_answer_states(grounder *g, const units *u, const device_set *s, const char *asked);
 bool ask_is_question(grounder *g, const units *u, size_t at);
+
+/* ---- ground_quantity.c ---- */
+bool quantity_is_asked(grounder *g, const units *u, size_t at);
 
 /* ---- device_option.c ---- */
 void option_give_tasks(grounder *g, grounding *out);

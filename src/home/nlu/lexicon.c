@@ -271,17 +271,45 @@ static uint64_t read_kind_set(reader *r, const yaml_node *n)
     return set;
 }
 
+/* NULL: it failed. */
+static const value_def *value_named(reader *r, const yaml_node *n)
+{
+    size_t k = 0;
+    while (k < r->l->n_values && strcmp(r->l->values[k].name, n->text) != 0) k++;
+    if (k < r->l->n_values) return &r->l->values[k];
+    source_fail(r->s, n, "there is no value '%s'", n->text);
+    return NULL;
+}
+
 static void read_takes(reader *r, const yaml_node *n, action_def *x)
 {
     for (size_t i = 0; n && i < n->n && !lexicon_failed(r); i++) {
-        size_t k = 0;
-        while (k < r->l->n_values && strcmp(r->l->values[k].name, n->items[i]->text) != 0) k++;
-        if (k == r->l->n_values)
-            source_fail(r->s, n->items[i], "there is no value '%s'", n->items[i]->text);
-        else if (x->n_takes == sizeof x->takes / sizeof *x->takes)
+        const value_def *v = value_named(r, n->items[i]);
+        if (v && x->n_takes == sizeof x->takes / sizeof *x->takes)
             source_fail(r->s, n->items[i], "an action takes at most four values%s", "");
-        else
-            x->takes[x->n_takes++] = &r->l->values[k];
+        else if (v)
+            x->takes[x->n_takes++] = v;
+    }
+}
+
+static void read_quantities(reader *r, const yaml_node *root)
+{
+    if (!yaml_get(root, "quantities")) return;
+    const yaml_node *map = source_need(r->s, root, "quantities", YAML_MAP);
+    if (lexicon_failed(r)) return;
+    r->l->quantities = source_take(r->s, map->n, sizeof *r->l->quantities);
+    for (size_t i = 0; i < map->n && !lexicon_failed(r); i++) {
+        const yaml_node *n = map->items[i];
+        quantity_def *q = &r->l->quantities[r->l->n_quantities++];
+        q->value = value_named(r, map->keys[i]);
+        const yaml_node *cues = source_need(r->s, n, "cues", YAML_LIST);
+        if (lexicon_failed(r)) return;
+        q->kinds = read_kind_set(r, yaml_get(n, "kinds"));
+        q->sensors = read_kind_set(r, yaml_get(n, "sensors"));
+        source_phrases(r->s, yaml_get(n, "names"), &q->names);
+        source_phrases(r->s, yaml_get(n, "outdoors"), &q->outdoors);
+        source_phrases(r->s, cues, &q->cues);
+        q->unknown = source_text_of(r->s, n, "unknown");
     }
 }
 
@@ -414,6 +442,7 @@ static void collect_vocabulary(reader *r)
     }
     for (size_t i = 0; i < l->n_values; i++) know_choices(r, &l->values[i]);
     for (size_t i = 0; i < l->n_actions; i++) know_phrases(r, &l->actions[i].cues);
+    for (size_t i = 0; i < l->n_quantities; i++) know_phrases(r, &l->quantities[i].cues);
     for (size_t i = 0; i < l->n_talk; i++) know_phrases(r, &l->talk[i].cues);
     for (size_t i = 0; i < l->n_synonyms; i++) {
         know(r, l->synonyms[i].means);
@@ -424,9 +453,9 @@ static void collect_vocabulary(reader *r)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static const char *const SECTIONS[] = {"words",  "replies",  "numbers",   "time",
-                                       "states", "values",   "kinds",     "actions",
-                                       "talk",   "synonyms", "no_states", "passing_states"};
+static const char *const SECTIONS[] = {"words",     "replies",        "numbers",   "time", "states",
+                                       "values",    "kinds",          "actions",   "talk", "synonyms",
+                                       "no_states", "passing_states", "quantities"};
 
 static void check_sections(reader *r, const yaml_node *root)
 {
@@ -447,6 +476,7 @@ static int lexicon_read_all(source *src, const yaml_node *root, void *user)
     if (!lexicon_failed(r)) read_values(r, root);
     if (!lexicon_failed(r)) lexicon_read_kinds(r, root);
     if (!lexicon_failed(r)) read_actions(r, root);
+    if (!lexicon_failed(r)) read_quantities(r, root);
     if (!lexicon_failed(r)) read_talk(r, root);
     if (!lexicon_failed(r)) read_synonyms(r, root);
     if (!lexicon_failed(r)) collect_vocabulary(r);

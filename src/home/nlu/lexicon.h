@@ -149,6 +149,17 @@ typedef struct action_def {
     bool careful; /* not done beside anything that was not understood, however harmless it looks */
 } action_def;
 
+/* What is asked for by its name: "what's the temperature?" */
+typedef struct quantity_def {
+    const value_def *value;
+    uint64_t kinds;   /* bit i: a device of kinds[i] tells it, */
+    uint64_t sensors; /* and one of these whose unit is of the value's, or whose name has one of */
+    phrase_list names;
+    phrase_list outdoors; /* where one of these is said, the name must have one, too */
+    phrase_list cues;
+    const char *unknown; /* said where devices are there and tell no number; {names} is filled in */
+} quantity_def;
+
 typedef struct talk_def {
     phrase_list cues; /* the whole text is one of these */
     word_list labels; /* or a classifier says one of these, a trailing '*' is a prefix */
@@ -191,10 +202,11 @@ typedef struct lexicon {
         const char *word;
         double seconds;
     } * measures;
-    size_t n_kinds, n_values, n_actions, n_talk, n_synonyms;
+    size_t n_kinds, n_values, n_actions, n_quantities, n_talk, n_synonyms;
     kind_def *kinds;
     value_def *values;
     action_def *actions;
+    quantity_def *quantities;
     talk_def *talk;
     synonym *synonyms;
     bool begins_number[256]; /* by first byte: most words need not be looked up */

@@ -11,7 +11,14 @@
 #define NAMES_MAX 8 /* of a device, its aliases among them */
 
 /* Keys of a device; what else an entry has is skipped. */
-typedef enum entry_key { KEY_NAMES, KEY_DOMAIN, KEY_STATE, KEY_AREAS, KEY_OTHER, N_ENTRY_KEYS } entry_key;
+typedef enum entry_key {
+    KEY_NAMES,
+    KEY_DOMAIN,
+    KEY_STATE,
+    KEY_AREAS,
+    KEY_MEASURED, /* among its attributes */
+    KEY_OTHER
+} entry_key;
 
 typedef struct list_reader {
     device_list *to;
@@ -100,6 +107,7 @@ static int device_list_put(device_list *l, const device *given, bool has_id, are
     if (same) {
         d.id = same->id;
         if (!d.state || !*d.state) d.state = same->state;
+        if (!d.measured) d.measured = same->measured;
         *same = d;
         return 0;
     }
@@ -181,7 +189,9 @@ static void list_flush(list_reader *r)
         const char *areas = unquoted(r, &r->values[KEY_AREAS]);
         d.area = list_keep(r, areas, strcspn(areas, ","));
     }
+    if (r->has[KEY_MEASURED]) d.measured = unquoted(r, &r->values[KEY_MEASURED]);
     if (d.area && !pipeline_device_text_ok(d.area)) d.area = NULL;
+    if (d.measured && !pipeline_device_text_ok(d.measured)) d.measured = NULL;
     if (d.name && d.id && !r->nomem && device_list_put(r->to, &d, r->id != NULL, r->a)) r->nomem = true;
     for (size_t i = 0; i < KEY_OTHER; i++) {
         r->nomem |= r->values[i].failed;
@@ -197,8 +207,13 @@ static entry_key key_of(const char *line, size_t n, size_t *ret_value)
     static const struct {
         const char *name;
         entry_key key;
-    } KEYS[] = {{"names:", KEY_NAMES}, {"name:", KEY_NAMES},  {"domain:", KEY_DOMAIN},
-                {"state:", KEY_STATE}, {"areas:", KEY_AREAS}, {"area:", KEY_AREAS}};
+    } KEYS[] = {{"names:", KEY_NAMES},
+                {"name:", KEY_NAMES},
+                {"domain:", KEY_DOMAIN},
+                {"state:", KEY_STATE},
+                {"areas:", KEY_AREAS},
+                {"area:", KEY_AREAS},
+                {"current_temperature:", KEY_MEASURED}};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         size_t len = strlen(KEYS[i].name);
         if (n < len || memcmp(line, KEYS[i].name, len) != 0 || (n > len && line[len] != ' ')) continue;
@@ -220,6 +235,15 @@ static void list_set(list_reader *r, const char *line, size_t n)
     buf_append(&r->values[r->last], line + at, n - at);
     r->has[r->last] = true;
     if (at == n) r->last = KEY_OTHER; /* a list below it is none of ours */
+}
+
+/* Of the attributes below an entry's own keys. */
+static void list_attribute(list_reader *r, const char *line, size_t n)
+{
+    size_t at;
+    if (key_of(line, n, &at) != KEY_MEASURED) return;
+    list_set(r, line, n);
+    r->last = KEY_OTHER;
 }
 
 /* "light.kitchen:" alone on its line. */
@@ -261,7 +285,10 @@ static void list_line(list_reader *r, const char *line, size_t n)
     } else if (r->open && indent == r->indent) {
         list_set(r, line, n);
     } else if (r->open && indent > r->indent) {
-        if (r->last == KEY_OTHER) return;
+        if (r->last == KEY_OTHER) {
+            list_attribute(r, line, n);
+            return;
+        }
         buf_putc(&r->values[r->last], ' '); /* the value goes on */
         buf_append(&r->values[r->last], line, n);
     } else {

@@ -6,6 +6,8 @@
  *       domain: light
  *       state: 'off'
  *       areas: Kitchen
+ *       attributes:
+ *         current_temperature: '19.5'
  *
  *     light.kitchen:                             the same of its older versions
  *       names: Kitchen Light

@@ -13,6 +13,7 @@ typedef struct device {
     const char *id, *name; /* "light.kitchen", "Kitchen Light" */
     const char *state;     /* "" or NULL: not known */
     const char *unit;      /* of numbers that it tells and takes: "°F"; NULL: none is given */
+    const char *measured;  /* what it measures beside that, "21.5"; NULL: nothing is told */
     const char *area;      /* NULL: none is given */
     const char *const *aliases;
     size_t n_aliases;

@@ -245,6 +245,7 @@ static void put_list(buf *out, const device_list *l)
         buf_printf(out, "%s '%s'", d->id, d->name);
         if (d->area) buf_printf(out, " (%s)", d->area);
         if (*d->state) buf_printf(out, " = %s", d->state);
+        if (d->measured) buf_printf(out, " %s", d->measured);
         for (size_t k = 0; k < d->n_aliases; k++) buf_printf(out, " +%s", d->aliases[k]);
         buf_puts(out, ";");
     }
@@ -262,6 +263,10 @@ static void device_list_reads_the_forms_of_applications(void **state)
          "light.kitchen_light 'Kitchen Light' (Kitchen) = off +Ceiling;light.anna_s_lamp 'Anna's Lamp';"},
         {"lock.front:\n  names: Front Door\n  state: locked\nfan.x:\n  names: Fan\nEnd.\n",
          "lock.front 'Front Door' = locked;fan.x 'Fan';"},
+        {"- names: Heating\n  domain: climate\n  state: 'heat'\n  attributes:\n    current_temperature: "
+         "'19.5'\n    "
+         "temperature: '21'\n- names: Heating\n  domain: climate\n  state: 'off'\n",
+         "climate.heating 'Heating' = off 19.5;"},
         /* the same once more, with its state; another one of its name */
         {"- names: Lamp\n  domain: light\n  areas: Hall\n- names: Lamp\n  domain: light\n  areas: Den\n"
          "- names: Lamp\n  domain: light\n  state: on\n  areas: Hall\n",
