@@ -31,16 +31,17 @@ bool model_view_begins(const model_view *v, const char *bytes, size_t n)
     return v->n_head >= n && memcmp(v->head, bytes, n) == 0;
 }
 
-static bool model_has_file(const char *folder, const char *file)
+static bool stat_in(const char *folder, const char *file, struct stat *ret)
 {
     char at[PATH_MAX]; /* no allocation that could fail, and make it another kind */
     int n = snprintf(at, sizeof at, "%s/%s", folder, file);
-    return n > 0 && (size_t)n < sizeof at && file_exists(at);
+    return n > 0 && (size_t)n < sizeof at && file_stat(at, ret);
 }
 
 bool model_view_has(const model_view *v, const char *file)
 {
-    if (v->is_folder && v->path) return model_has_file(v->path, file);
+    struct stat st;
+    if (v->is_folder && v->path) return stat_in(v->path, file, &st);
     for (size_t i = 0; i < v->n_names; i++)
         if (strcmp(v->names[i], file) == 0) return true;
     return false;
@@ -138,7 +139,7 @@ model_kind_size model_kind_measure(const char *path)
     DIR *d = file_is_dir(path) ? opendir(path) : NULL;
     const model_kind *k = d ? model_kind_of(path) : NULL;
     for (const struct dirent *e; d && (e = readdir(d));)
-        if (model_kind_file(k, e->d_name) != MODEL_FILE_FOREIGN && fstatat(dirfd(d), e->d_name, &st, 0) == 0)
+        if (model_kind_file(k, e->d_name) != MODEL_FILE_FOREIGN && stat_in(path, e->d_name, &st))
             add_size(&size, &st);
     if (d) closedir(d);
     if (!d && file_stat(path, &st)) add_size(&size, &st);
