@@ -47,6 +47,7 @@ does 'ollama version is [0-9]' --version
 does '^home-chat-s +777b8fa922ab +7\.4 MB' list
 does '' stop home-vote # neither has a worker of its own
 does '' stop home
+curl -s "$url/api/generate" -d '{"model":"home","keep_alive":0}' | grep -q '"done_reason":"load"' || fail "home is said to be unloaded"
 does '^home-vote +[0-9a-f]{12} +2[0-9] MB' list
 does '^home-ears +34206a7a958c' list # not loaded
 grep -E '(years|decades) ago' "$work/out" && fail "a model without a date"

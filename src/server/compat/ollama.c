@@ -426,11 +426,10 @@ static void ollama_begin(ollama_job *j)
         api_error e;
         api_error_nomem(&e);
         ollama_fail(j, &e);
-    } else if (made && unloads(&j->ask)) {
-        on_unloaded(j, NULL, NULL); /* it takes no memory of its own */
-    } else if (k && served && unloads(&j->ask) && has_no_worker(j))
+    } else if (unloads(&j->ask) && (made || (k && served && has_no_worker(j)))) {
+        j->ask.keep_alive_s = OLLAMA_NOT_SAID; /* what answers stays, and the reply says "load" */
         on_unloaded(j, NULL, NULL);
-    else if (k && served && unloads(&j->ask))
+    } else if (k && served && unloads(&j->ask))
         unload(j);
     else if (stored && unloads(&j->ask))
         on_unloaded(j, NULL, NULL); /* it is not there */
