@@ -15,7 +15,7 @@ says() {
 # ---- nobody there: one sentence that says what to do
 says 1 'no Shoal serves there \(unix:.*/none.sock: .*\): start one with "shoal serve"' hello -s "unix:$work/none.sock"
 [ "$(wc -l <"$err")" -eq 1 ] || fail "several lines: $(cat "$err")"
-says 2 'neither ADDRESS:PORT, http://ADDRESS:PORT nor unix:PATH' hello -s localhost:
+says 2 'neither ADDRESS:PORT, http://ADDRESS:PORT, https://ADDRESS:PORT nor unix:PATH' hello -s localhost:
 
 # ---- TCP
 PATH=$(dirname "$SHOAL_BIN"):$PATH start_shoal shoal.yaml --banner

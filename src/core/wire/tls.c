@@ -92,7 +92,7 @@ static void never_resume(SSL_CTX *ctx)
 static void set_rules(SSL_CTX *ctx, const tls_options *o, tls_side side)
 {
     bool is_public = side == TLS_SERVER && !o->ca_file;
-    SSL_CTX_set_min_proto_version(ctx, is_public ? TLS1_2_VERSION : TLS1_3_VERSION);
+    SSL_CTX_set_min_proto_version(ctx, is_public || o->web ? TLS1_2_VERSION : TLS1_3_VERSION);
     SSL_CTX_set_options(ctx,
                         SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_AUTO_RETRY);

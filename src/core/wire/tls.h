@@ -48,6 +48,7 @@ typedef struct tls_options {
     const uint8_t *ca_key_sha256;
     bool leaf_alone; /* peers have the CA's certificate: those behind the leaf are not sent, nor kept there */
     bool guests;     /* server with a CA: who shows no certificate comes in too, and has no tls_identity */
+    bool web;        /* client: of a server that any client may ask: TLS 1.2 or later */
     bool any_name;   /* client: every member that `admit` lets in will do, whatever its name */
     /* Its chain, dates, revocation and name are right: may it in? If not, a reason into why ("it is no
      * gateway"). Called inside the handshake: it must not use the connection. NULL: accept every peer that

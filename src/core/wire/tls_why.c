@@ -95,11 +95,11 @@ static void why_untrusted(char *out, size_t n, const tls_options *o, X509 *cert,
 {
     char issuer[128] = "";
     if (cert) name_part(issuer, sizeof issuer, X509_get_issuer_name(cert), NID_commonName);
-    snprintf(
-        out, n,
-        "the certificate of \"%s\" was signed by \"%s\", which is not among the CAs of %s: it belongs to "
-        "another cluster, or the CA file is wrong",
-        who, issuer, o->ca_file ? o->ca_file : "this system");
+    snprintf(out, n, "the certificate of \"%s\" was signed by \"%s\", which is not among the CAs of %s: %s",
+             who, issuer, o->ca_file ? o->ca_file : "this system",
+             !o->web      ? "it belongs to another cluster, or the CA file is wrong"
+             : o->ca_file ? "give the file of its CA"
+                          : "give the file of its CA (--ca FILE)");
 }
 
 /* Either clock may be the wrong one, so both times are told. */

@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "client/load_client.h"
 #include "client/load_cpu.h"
+#include "command/cli_process.h"
 
 typedef struct scenario {
     const char *name, *what;
@@ -135,7 +136,7 @@ static void print_row(const scenario *s, const load_result *r, double cpu_s, boo
 int bench_http(const bench_options *o, shoal_err *err)
 {
     http_where where;
-    int rc = http_where_parse(&where, o->url, err);
+    int rc = cli_process_where(&where, o->url, err);
     if (rc == 0) rc = check_only(o->only, err);
     if (rc != 0) return rc;
     int status = 0;

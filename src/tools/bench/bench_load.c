@@ -10,6 +10,7 @@
 #include "bench/bench.h"
 #include "client/load_client.h"
 #include "client/load_cpu.h"
+#include "command/cli_process.h"
 
 enum { OPEN_CLIENTS = 64 }; /* of an open loop whose clients nobody counted */
 
@@ -116,7 +117,7 @@ int bench_load(const bench_options *o, shoal_err *err)
 {
     load l = {
         .o = o, .salt = rng_mix(clock_ns() ^ (uint64_t)getpid() << 40), .live = isatty(STDERR_FILENO) != 0};
-    int rc = http_where_parse(&l.where, o->url, err);
+    int rc = cli_process_where(&l.where, o->url, err);
     if (rc != 0) return rc;
     l.pid = o->pid ? (int)o->pid : load_cpu_find(&l.where);
     if (o->pid && load_cpu_seconds(l.pid) < 0)

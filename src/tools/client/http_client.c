@@ -1,6 +1,6 @@
 /* http_client.c: requests and answers of HTTP/1.1 over a blocking socket. */
 #define _GNU_SOURCE
-#include "client/http_client.h"
+#include "client/http_client_impl.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -20,6 +20,7 @@
 enum {
     DEFAULT_PORT = 8080,
     TIMEOUT_S = 60,
+    RECEIVE_BYTES = 16384,
     LINE_MAX_BYTES = 65536,
     HEAD_MAX_BYTES = 256 << 10,
     BODY_MAX_BYTES = 256 << 20
@@ -57,17 +58,14 @@ int http_where_parse(http_where *ret, const char *url, shoal_err *err)
         ok = url[5] && strlen(url + 5) < sizeof w.host;
         if (ok) memcpy(w.host, url + 5, strlen(url + 5) + 1);
     } else {
-        ok = !scheme || strncasecmp(url, "http://", 7) == 0;
-        ok = ok && take_authority(&w, at, strcspn(at, "/"), scheme ? 80 : DEFAULT_PORT);
+        w.tls = strncasecmp(url, "https://", 8) == 0;
+        ok = !scheme || w.tls || strncasecmp(url, "http://", 7) == 0;
+        ok = ok && take_authority(&w, at, strcspn(at, "/"), w.tls ? 443 : scheme ? 80 : DEFAULT_PORT);
     }
-    if (!ok && strncasecmp(url, "https:", 6) == 0)
-        return err_set(err, SHOAL_EUNSUPPORTED,
-                       "%s: this command speaks no TLS; ask a Unix socket of that server, "
-                       "or use curl",
-                       url);
     if (!ok)
-        return err_set(err, SHOAL_EINVALID,
-                       "\"%s\" is neither ADDRESS:PORT, http://ADDRESS:PORT nor unix:PATH", url);
+        return err_set(
+            err, SHOAL_EINVALID,
+            "\"%s\" is neither ADDRESS:PORT, http://ADDRESS:PORT, https://ADDRESS:PORT nor unix:PATH", url);
     *ret = w;
     return 0;
 }
@@ -142,6 +140,13 @@ static int dial_tcp(http_client *c, shoal_err *err)
     return rc;
 }
 
+static void hang_up(http_client *c)
+{
+    http_client_tls_end(c);
+    if (c->fd >= 0) close(c->fd);
+    c->fd = -1;
+}
+
 static int dial(http_client *c, shoal_err *err)
 {
     int rc = 0;
@@ -154,7 +159,8 @@ static int dial(http_client *c, shoal_err *err)
     if (rc != 0) return rc;
     set_patience(c, c->fd);
     buf_clear(&c->in);
-    return 0;
+    if (c->where.tls && (rc = http_client_tls_begin(c, err)) != 0) hang_up(c);
+    return rc;
 }
 
 void http_client_init(http_client *c, const http_where *where)
@@ -162,15 +168,10 @@ void http_client_init(http_client *c, const http_where *where)
     *c = (http_client){.where = *where, .fd = -1};
 }
 
-static void hang_up(http_client *c)
-{
-    if (c->fd >= 0) close(c->fd);
-    c->fd = -1;
-}
-
 void http_client_done(http_client *c)
 {
     hang_up(c);
+    http_client_tls_done(c);
     buf_done(&c->in);
     buf_done(&c->out);
     buf_done(&c->head);
@@ -179,21 +180,24 @@ void http_client_done(http_client *c)
 
 /* ---- one exchange -------------------------------------------------------------------------------------- */
 
-static int send_all(http_client *c, shoal_err *err)
+int http_client_send_raw(http_client *c, const char *bytes, size_t n_bytes, shoal_err *err)
 {
-    for (size_t done = 0; done < c->out.len;) {
-        ssize_t n = send(c->fd, c->out.data + done, c->out.len - done, MSG_NOSIGNAL);
+    for (size_t done = 0; done < n_bytes;) {
+        ssize_t n = send(c->fd, bytes + done, n_bytes - done, MSG_NOSIGNAL);
         if (n < 0 && errno != EINTR) return err_set(err, SHOAL_EIO, "send: %s", strerror(errno));
         if (n > 0) done += (size_t)n;
     }
     return 0;
 }
 
-static int receive_more(http_client *c, shoal_err *err)
+static int send_all(http_client *c, shoal_err *err)
 {
-    if (buf_reserve(&c->in, 16384) != 0) return err_nomem(err);
-    ssize_t n =
-        c->until_ns && set_patience(c, c->fd) != 0 ? -1 : recv(c->fd, c->in.data + c->in.len, 16384, 0);
+    return (c->tls ? http_client_tls_send : http_client_send_raw)(c, c->out.data, c->out.len, err);
+}
+
+int http_client_receive_raw(http_client *c, void *bytes, size_t cap, size_t *ret_n, shoal_err *err)
+{
+    ssize_t n = c->until_ns && set_patience(c, c->fd) != 0 ? -1 : recv(c->fd, bytes, cap, 0);
     if (n == 0) return err_set(err, SHOAL_EIO, "the server closed the connection");
     if (n < 0 && errno == EAGAIN && c->until_ns)
         return err_set(err, SHOAL_EDEADLINE, "no whole answer in time");
@@ -202,7 +206,18 @@ static int receive_more(http_client *c, shoal_err *err)
     if (n < 0 && errno == EAGAIN)
         return err_set(err, SHOAL_EIO, "the server has said nothing for %d s", TIMEOUT_S);
     if (n < 0) return err_set(err, SHOAL_EIO, "receive: %s", strerror(errno));
-    c->in.len += (size_t)n;
+    *ret_n = (size_t)n;
+    return 0;
+}
+
+static int receive_more(http_client *c, shoal_err *err)
+{
+    size_t n;
+    if (buf_reserve(&c->in, RECEIVE_BYTES) != 0) return err_nomem(err);
+    int rc = (c->tls ? http_client_tls_receive : http_client_receive_raw)(c, c->in.data + c->in.len,
+                                                                          RECEIVE_BYTES, &n, err);
+    if (rc != 0) return rc;
+    c->in.len += n;
     c->in.data[c->in.len] = '\0';
     return 0;
 }

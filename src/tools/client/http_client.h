@@ -9,7 +9,7 @@
  *     http_client_done(&c);
  *
  * One kept-alive connection; it is made when the first request needs it, and again after the server closed
- * it. One thread at a time. No TLS. */
+ * it. Of https:// the server's certificate is checked, its name too. One thread at a time. */
 #ifndef CLIENT_HTTP_CLIENT_H
 #define CLIENT_HTTP_CLIENT_H
 
@@ -22,10 +22,12 @@
 typedef struct http_where { /* a TCP address, or a Unix socket */
     char host[108];         /* "127.0.0.1", "localhost", "/run/shoal.sock" */
     int port;               /* 0: host is a socket's path */
+    bool tls;               /* https://, not of a socket */
+    const char *ca_file;    /* PEM; with tls: whom to trust; borrowed. NULL: the system's CAs */
 } http_where;
 
 /* "ADDRESS", "ADDRESS:PORT" (without one 8080), "http://ADDRESS:PORT" (without one 80; what follows a slash is
- * ignored) or "unix:PATH". */
+ * ignored), "https://ADDRESS:PORT" (443) or "unix:PATH". */
 int http_where_parse(http_where *ret, const char *url, shoal_err *err);
 
 typedef struct http_ask {
@@ -54,6 +56,7 @@ typedef struct http_client {
     void *piece_user;
     bool again; /* a kept connection that ends before the answer begins, as a server does that keeps none
                    after a stream, is replaced, and the request sent once more; else that is an error */
+    struct http_client_tls *tls; /* owned; NULL: clear text */
 } http_client;
 
 /* init does not connect: the first exchange does. One thread a client. */

@@ -12,6 +12,12 @@
 
 enum { MAX_OPTIONS = 48, FIRST_VALUE = 256, HELP_VALUE = 255 };
 
+const char **cli_ca(void)
+{
+    static const char *file;
+    return &file;
+}
+
 static int usage_error(const cli_command *cmd)
 {
     fprintf(stderr, "try: shoal %s --help\n", cmd->name);

@@ -83,8 +83,12 @@ typedef struct cli_option {
     }
 #define CLI_JSON(t) CLI_FLAG(0, "json", "print JSON", t)
 /* Of commands that ask a running server; where it is not given: cli_process_where, and SHOAL_API_KEY. */
-#define CLI_SERVER_HELP "ADDRESS:PORT, http://ADDRESS:PORT or unix:PATH [SHOAL_HOST, else shoal.yaml's]"
-#define CLI_SERVER(t)   CLI_STRING('s', "server", "URL", CLI_SERVER_HELP, t)
+#define CLI_SERVER_HELP "ADDRESS:PORT, http[s]://ADDRESS:PORT or unix:PATH [SHOAL_HOST, else shoal.yaml's]"
+#define CLI_CA_HELP     "of https: PEM file of the CAs to trust [SHOAL_CA, else the system's]"
+#define CLI_CA          CLI_STRING(0, "ca", "FILE", CLI_CA_HELP, cli_ca())
+#define CLI_SERVER(t)   CLI_STRING('s', "server", "URL", CLI_SERVER_HELP, t), CLI_CA
+/* Where --ca is kept, one for the process, as its command line is. */
+const char **cli_ca(void);
 /* What it was called before; before CLI_SERVER in no list. */
 #define CLI_URL(t)   CLI_STRING('u', "url", "URL", "the same as --server", t)
 #define CLI_KEY(t)   CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", t)

@@ -13,6 +13,7 @@
 #include "command/cli.h"
 #include "command/cli_home.h"
 #include "config/config.h"
+#include "os/own_socket.h"
 #include "rules/home.h"
 
 /* ---- where --------------------------------------------------------------------------------------------- */
@@ -30,6 +31,25 @@ static int where_of_listen(http_where *ret, const gateway_config *c, shoal_err *
     return http_where_parse(ret, url, err);
 }
 
+/* --ca, else SHOAL_CA. */
+static void take_ca(http_where *w)
+{
+    const char *env = getenv("SHOAL_CA");
+    const char *option = *cli_ca();
+    w->ca_file = option ? option : env && *env ? env : NULL;
+}
+
+void cli_process_own(http_where *where)
+{
+    static const char *const here[] = {"127.0.0.1", "localhost", "::1"};
+    char path[OWN_SOCKET_PATH_BYTES], name[OWN_SOCKET_NAME_BYTES];
+    bool is_here = !where->port; /* a Unix socket */
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++) is_here |= strcmp(where->host, here[i]) == 0;
+    if (!is_here || !own_socket_name(name, where->port, where->host) || !own_socket_find(path, name)) return;
+    *where = (http_where){0};
+    snprintf(where->host, sizeof where->host, "%s", path);
+}
+
 const char *cli_process_named(const char *server)
 {
     const char *host = getenv("SHOAL_HOST");
@@ -41,6 +61,7 @@ int cli_process_where(http_where *ret, const char *server, shoal_err *err)
     const char *named = cli_process_named(server);
     if (named) {
         int rc = http_where_parse(ret, named, err);
+        if (rc == 0) take_ca(ret);
         return rc == 0 || server ? rc : err_prefix(err, rc, "SHOAL_HOST");
     }
     char *path = NULL;
@@ -48,6 +69,9 @@ int cli_process_where(http_where *ret, const char *server, shoal_err *err)
     if (cli_home_find(&path, err) != 0) return http_where_parse(ret, "http://127.0.0.1:8080", err);
     int rc = config_load(&c, &HOME_STAGES, path, err);
     if (rc == 0) rc = where_of_listen(ret, c, err);
+    if (rc == 0) take_ca(ret);
+    /* Its certificate hardly names 127.0.0.1; its own socket is as safe. */
+    if (rc == 0 && ret->tls && !ret->ca_file) cli_process_own(ret);
     config_free(c);
     free(path);
     return rc;

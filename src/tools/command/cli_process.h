@@ -6,6 +6,9 @@
 
 #include "client/http_client.h"
 
+/* Of an address of this machine: the socket there for commands of this server's own user (own_socket.h), if there is one. */
+void cli_process_own(http_where *where);
+
 /* The server that was named: `server`, or NULL for SHOAL_HOST of the environment; NULL: none was. */
 const char *cli_process_named(const char *server);
 /* Where the server is that a command means: the one that was named, as http_where_parse takes it, else the address

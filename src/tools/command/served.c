@@ -18,8 +18,8 @@ static void say_url(served *s)
     const char *host = s->where.host;
     bool v6 = strchr(host, ':') != NULL;
     if (s->where.port)
-        snprintf(s->url, sizeof s->url, "http://%s%s%s:%d", v6 ? "[" : "", host, v6 ? "]" : "",
-                 s->where.port);
+        snprintf(s->url, sizeof s->url, "%s://%s%s%s:%d", s->where.tls ? "https" : "http", v6 ? "[" : "",
+                 host, v6 ? "]" : "", s->where.port);
     else
         snprintf(s->url, sizeof s->url, "unix:%s", host);
 }

@@ -75,8 +75,8 @@ static int ask(const char *answer, int *status, buf *body, shoal_err *err)
 {
     server s = {.answers = {answer}};
     server_start(&s);
-    int rc = http_client_once(&(http_where){"127.0.0.1", s.port}, &(http_ask){.method = "GET", .path = "/x"},
-                              status, body, err);
+    int rc = http_client_once(&(http_where){.host = "127.0.0.1", .port = s.port},
+                              &(http_ask){.method = "GET", .path = "/x"}, status, body, err);
     server_stop(&s);
     return rc;
 }
@@ -118,7 +118,11 @@ static void urls_are_taken_apart(void **state)
     assert_int_equal(http_where_parse(&w, "unix:/run/shoal.sock", NULL), 0);
     assert_string_equal(w.host, "/run/shoal.sock");
     assert_int_equal(w.port, 0);
-    assert_int_equal(http_where_parse(&w, "https://127.0.0.1:80", NULL), SHOAL_EUNSUPPORTED);
+    assert_int_equal(http_where_parse(&w, "HTTPS://shoal.lan/v1", NULL), 0);
+    assert_true(w.tls && w.port == 443 && strcmp(w.host, "shoal.lan") == 0);
+    assert_int_equal(http_where_parse(&w, "http://shoal.lan", NULL), 0);
+    assert_true(!w.tls && w.port == 80);
+    assert_int_equal(http_where_parse(&w, "https:shoal.lan", NULL), SHOAL_EINVALID);
     char longer[200] = "unix:";
     memset(longer + 5, 'a', 150);
     assert_int_equal(http_where_parse(&w, longer, NULL), SHOAL_EINVALID);
@@ -181,7 +185,7 @@ static void nobody_there_is_an_error(void **state)
     int status;
     buf body = {0};
     shoal_err err = {0};
-    assert_int_equal(http_client_once(&(http_where){"127.0.0.1", 1},
+    assert_int_equal(http_client_once(&(http_where){.host = "127.0.0.1", .port = 1},
                                       &(http_ask){.method = "GET", .path = "/"}, &status, &body, &err),
                      SHOAL_EUNAVAILABLE);
     assert_non_null(strstr(err.message, "127.0.0.1:1"));
@@ -194,7 +198,7 @@ static void a_connection_is_kept_and_opened_again_after_it_broke(void **state)
                             "HTTP/1.1 503 Busy\r\ncontent-length: 3\r\n\r\ntwo"}};
     server_start(&s);
     http_client c;
-    http_client_init(&c, &(http_where){"127.0.0.1", s.port});
+    http_client_init(&c, &(http_where){.host = "127.0.0.1", .port = s.port});
     http_ask r = {.path = "/p", .body = "{}"};
     shoal_err err = {0};
     assert_int_equal(http_client_exchange(&c, &r, &err), 0);
@@ -218,7 +222,7 @@ static void a_kept_connection_that_ended_unheard_may_be_replaced(void **state)
     server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none"}};
     server_start(&s);
     http_client c;
-    http_client_init(&c, &(http_where){"127.0.0.1", s.port});
+    http_client_init(&c, &(http_where){.host = "127.0.0.1", .port = s.port});
     c.again = true;
     http_ask r = {.path = "/p", .body = "{}"};
     shoal_err err = {0};
@@ -249,7 +253,7 @@ static int ask_within(const char *answer, size_t most_bytes, bool consumes, shoa
     http_client c;
     server s = {.answers = {answer}};
     server_start(&s);
-    http_client_init(&c, &(http_where){"127.0.0.1", s.port});
+    http_client_init(&c, &(http_where){.host = "127.0.0.1", .port = s.port});
     c.most_bytes = most_bytes;
     if (consumes) c.piece = consume, c.piece_user = &c.body;
     int rc = http_client_exchange(&c, &(http_ask){.path = "/x"}, err);
@@ -299,7 +303,8 @@ static void progress_may_be_told_for_ever(void **state)
     server s = {.answers = {text.data}};
     server_start(&s);
     const cli_loads_ask ask = {.path = "/v1/models/load", .what = "m", .quiet = true};
-    assert_int_equal(cli_loads_send(&(http_where){"127.0.0.1", s.port}, &ask, &last, &err), 0);
+    assert_int_equal(cli_loads_send(&(http_where){.host = "127.0.0.1", .port = s.port}, &ask, &last, &err),
+                     0);
     assert_string_equal(json_string_value(json_object_get(last, "status")), "end");
     json_decref(last);
     server_stop(&s);
@@ -336,8 +341,8 @@ static void a_stream_goes_on_behind_the_last_whole_event(void **state)
     http_client c[2];
     char why[200];
     http_ask r = {.path = "/s", .body = "{}", .headers = "x-a: b\r\n"};
-    http_client_init(&c[0], &(http_where){"127.0.0.1", s.port});
-    http_client_init(&c[1], &(http_where){"127.0.0.1", more.port});
+    http_client_init(&c[0], &(http_where){.host = "127.0.0.1", .port = s.port});
+    http_client_init(&c[1], &(http_where){.host = "127.0.0.1", .port = more.port});
     assert_int_equal(stream_client_ask(&all, &c[0], &r, why, sizeof why), STREAM_BROKEN);
     assert_non_null(strstr(why, "closed the connection"));
     assert_null(strstr(s.first_request, "last-event-id"));
@@ -499,14 +504,15 @@ static void the_time_of_who_listens_is_known(void **state)
     (void)state;
     server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"}};
     server_start(&s);
-    assert_int_equal(load_cpu_find(&(http_where){"127.0.0.1", s.port}), getpid());
-    assert_int_equal(load_cpu_find(&(http_where){"localhost", s.port}), getpid());
-    assert_int_equal(load_cpu_find(&(http_where){"192.0.2.1", s.port}), 0); /* another machine's port */
+    assert_int_equal(load_cpu_find(&(http_where){.host = "127.0.0.1", .port = s.port}), getpid());
+    assert_int_equal(load_cpu_find(&(http_where){.host = "localhost", .port = s.port}), getpid());
+    assert_int_equal(load_cpu_find(&(http_where){.host = "192.0.2.1", .port = s.port}),
+                     0); /* another machine's port */
     assert_int_equal(load_cpu_find(&(http_where){"/run/x.sock", 0}), 0);
     int status;
-    assert_int_equal(
-        http_client_once(&(http_where){"127.0.0.1", s.port}, &(http_ask){.path = "/"}, &status, NULL, NULL),
-        0);
+    assert_int_equal(http_client_once(&(http_where){.host = "127.0.0.1", .port = s.port},
+                                      &(http_ask){.path = "/"}, &status, NULL, NULL),
+                     0);
     server_stop(&s);
     double before = load_cpu_seconds(getpid());
     assert_true(before >= 0);

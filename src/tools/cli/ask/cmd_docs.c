@@ -274,8 +274,10 @@ static int cmd_docs_run(int argc, char **argv)
     given g = {.key = getenv("SHOAL_API_KEY"), .mode = "hybrid"};
     const cli_option options[] = {
         CLI_STRING('s', "server", "URL",
-                   "ADDRESS:PORT or unix:PATH [SHOAL_HOST, else shoal.yaml's, else one of its own]",
+                   "ADDRESS:PORT, http[s]://ADDRESS:PORT or unix:PATH [SHOAL_HOST, else shoal.yaml's, else "
+                   "one of its own]",
                    &g.server),
+        CLI_CA,
         CLI_KEY(&g.key),
         CLI_INT('k', "limit", "N", 1, 1000, "search: results [5]; ask: passages [4]", &g.k),
         CLI_STRING(0, "filter", "JSON",

@@ -84,10 +84,12 @@ int task_run(const task_command *t, int argc, char **argv)
     cli_option options[OPTIONS_MAX];
     size_t n = 0;
     for (const cli_option *o = t->options; o && o->kind != CLI_KIND_END; o++) options[n++] = *o;
-    const cli_option serves[] = {CLI_STRING('s', "server", "URL",
-                                            "ask the Shoal that serves at ADDRESS:PORT or unix:PATH",
-                                            &place.server),
-                                 CLI_KEY(&place.key)};
+    const cli_option serves[] = {
+        CLI_STRING('s', "server", "URL",
+                   "ask the Shoal that serves at ADDRESS:PORT, http[s]://ADDRESS:PORT or "
+                   "unix:PATH",
+                   &place.server),
+        CLI_CA, CLI_KEY(&place.key)};
     if (t->serve) memcpy(options + n, serves, sizeof serves), n += sizeof serves / sizeof *serves;
     memcpy(options + n, common, sizeof common);
     int rc = cli_parse(&a, t->cmd, options, t->min ? t->min : 2, t->max ? t->max : 2, argc, argv);

@@ -83,8 +83,10 @@ static int cmd_bench_run(int argc, char **argv)
     bench_options o = {.repeat = 5, .dims = 384, .requests = 200};
     texts t = {0};
     const cli_option options[] = {
-        CLI_STRING('s', "server", "URL", "measure the Shoal that serves there: ADDRESS:PORT or unix:PATH",
+        CLI_STRING('s', "server", "URL",
+                   "measure the Shoal that serves there: ADDRESS:PORT, http[s]://ADDRESS:PORT or unix:PATH",
                    &o.url),
+        CLI_CA,
         CLI_URL(&o.url),
         CLI_STRING(0, "only", "NAMES", "with --server: some of its scenarios: intent,stream_1", &o.only),
         CLI_STRING(0, "load", "MODEL",
@@ -120,7 +122,7 @@ static int cmd_bench_run(int argc, char **argv)
     rc = read_tests(&o, &t, &err);
     if (rc != 0) return cli_fail(&cmd_bench, &err);
     http_where where;
-    if (o.url) rc = http_where_parse(&where, o.url, &err);
+    if (o.url) rc = cli_process_where(&where, o.url, &err);
     if (o.url && !o.load && rc == 0) rc = cli_process_reach(&where, &err);
     if (rc != 0) return cli_fail(&cmd_bench, &err);
     if (o.n_chunks)

@@ -143,6 +143,7 @@ static int cmd_pipeline_run(int argc, char **argv)
         CLI_STRING('c', "config", "FILE", "test: serve this configuration on a free port meanwhile",
                    &o.test.config),
         CLI_STRING('s', "server", "URL", "test: " CLI_SERVER_HELP, &o.test.server),
+        CLI_STRING(0, "ca", "FILE", "test: " CLI_CA_HELP, cli_ca()),
         CLI_STRING(0, "homes", "DIR", "test: where the cases' homes are [homes beside FILE]", &o.test.homes),
         CLI_FLAG('f', "failures", "test: list only cases that differ", &o.test.failures),
         CLI_STRING(0, "key", "KEY", "test: the API key [SHOAL_API_KEY]", &o.test.key),

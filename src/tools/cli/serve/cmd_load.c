@@ -10,7 +10,6 @@
 #include "command/cli_model.h"
 #include "command/cli_process.h"
 #include "command/cli_tuning.h"
-#include "os/own_socket.h"
 #include "serve/serve_given.h"
 
 typedef struct sizes {
@@ -46,18 +45,6 @@ static int put_sizes(json_t *body, const sizes *s, const char *name, const char 
     if (sha256) rc |= json_object_set_new(body, "sha256", json_string(sha256));
     if (keep) rc |= json_object_set_new(body, "keep", json_true());
     return rc;
-}
-
-/* A server of this user on this machine takes any file by its own socket, which its address leads to. */
-static void choose_own_socket(http_where *where)
-{
-    static const char *const here[] = {"127.0.0.1", "localhost", "::1"};
-    char path[OWN_SOCKET_PATH_BYTES], name[OWN_SOCKET_NAME_BYTES];
-    bool is_here = !where->port; /* a Unix socket */
-    for (size_t i = 0; i < sizeof here / sizeof *here; i++) is_here |= strcmp(where->host, here[i]) == 0;
-    if (!is_here || !own_socket_name(name, where->port, where->host) || !own_socket_find(path, name)) return;
-    snprintf(where->host, sizeof where->host, "%s", path);
-    where->port = 0;
 }
 
 static int serve_cmd_load(const http_where *where, const cli_loads_ask *ask, bool json, shoal_err *err)
@@ -117,7 +104,7 @@ static int cmd_load_run(int argc, char **argv)
     if (rc == 0 && put_sizes(body, &s, name, sha256, keep) != 0)
         rc = err_set(&err, SHOAL_EINVALID, "names must be UTF-8");
     if (rc == 0) rc = cli_process_where(&where, server, &err);
-    if (rc == 0) choose_own_socket(&where);
+    if (rc == 0) cli_process_own(&where); /* which takes any file */
     const cli_loads_ask ask = {
         .path = "/v1/models/load", .body = body, .what = a.v[0], .key = key, .quiet = quiet};
     if (rc == 0 && (rc = serve_cmd_load(&where, &ask, json, &err)) != 0) rc = no_model(a.v[0], rc, &err);

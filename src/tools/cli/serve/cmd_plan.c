@@ -306,6 +306,7 @@ static int cmd_plan_run(int argc, char **argv)
         CLI_STRING('s', "server", "URL",
                    "plan from what runs now on that gateway's machines: what it would do with this file",
                    &server),
+        CLI_CA,
         CLI_JSON(&json),
         CLI_END,
     };
