@@ -52,7 +52,7 @@ static void see_guard(const device_lexicon *l, const matching *m, const device *
     guard_rules rules = {.lex = l, .held = GUARD_ALL_RULES, .max_targets = 2};
     guard_case c = {.found = m, .devices = list, .n_devices = n, .by_match = true};
     guarding g;
-    guard_answer answer;
+    follow_reply answer;
     if (!holds(guard(&g, &rules, &c, a) == 0)) return;
     if (!g.why || !*g.why || (g.verdict != GUARD_PASS && (!*g.text || !*g.rule))) abort();
     if (g.verdict == GUARD_PASS && (m->n_unknown || m->n_ambiguous || m->n > 2)) abort();

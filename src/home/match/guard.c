@@ -6,8 +6,6 @@
 
 #include "nlu/reply.h"
 
-enum { NAMES_SHOWN = 7 };
-
 const char *guard_verdict_name(guard_verdict v)
 {
     static const char *const names[] = {
@@ -51,7 +49,7 @@ typedef struct judge {
     arena *a;
     size_t n_targets;
     const device **targets; /* those of them that are devices of the list */
-    const char **names;     /* what is spoken of; "" is left out */
+    const char **names;     /* what is spoken of */
     size_t n_names;
     const char *what; /* what is wrong with the text */
     size_t count;
@@ -206,34 +204,30 @@ static bool is_dangerous(const guard_rules *r, const device *d, uint64_t kinds)
            (d->kind && guard_list_has(&r->kinds, d->kind));
 }
 
-static void name_dangerous(judge *j, const match_devices *x)
+/* What the lexicon takes a device for. */
+static uint64_t device_kinds(judge *j, const device *d)
 {
-    for (size_t i = 0; i < j->n_targets; i++)
-        if (is_dangerous(j->rules, j->targets[i], x->index.devices[i].kinds))
-            j->names[j->n_names++] = j->targets[i]->name;
-    if (j->n_names) return;
-    for (size_t i = 0; i < j->c->n_actions; i++) {
-        if (!guard_list_has(&j->rules->actions, j->c->actions[i])) continue;
-        for (size_t k = 0; k < j->n_targets; k++) j->names[j->n_names++] = j->targets[k]->name;
-        if (!j->n_targets) j->names[j->n_names++] = j->c->actions[i];
-        return;
-    }
+    match_devices x;
+    uint64_t kinds = 0;
+    if (match_devices_init(&x, j->rules->lex, d, 1, j->a))
+        j->nomem = true;
+    else
+        kinds = x.index.devices[0].kinds;
+    match_devices_done(&x);
+    return kinds;
 }
 
 static bool has_danger(judge *j)
 {
-    device *list = arena_alloc(j->a, (j->n_targets + 1) * sizeof *list);
-    match_devices x = {0};
-    if (!list || !name_list(j, j->n_targets + 1)) {
-        j->nomem = true;
-        return false;
+    if (!name_list(j, j->n_targets + 1)) return false;
+    for (size_t i = 0; i < j->n_targets; i++)
+        if (is_dangerous(j->rules, j->targets[i], device_kinds(j, j->targets[i])))
+            j->names[j->n_names++] = j->targets[i]->name;
+    for (size_t i = 0; i < j->c->n_actions && !j->n_names; i++) {
+        if (!guard_list_has(&j->rules->actions, j->c->actions[i])) continue;
+        for (size_t k = 0; k < j->n_targets; k++) j->names[j->n_names++] = j->targets[k]->name;
+        if (!j->n_targets) j->names[j->n_names++] = j->c->actions[i];
     }
-    for (size_t i = 0; i < j->n_targets; i++) list[i] = *j->targets[i];
-    if (match_devices_init(&x, j->rules->lex, list, j->n_targets, j->a))
-        j->nomem = true;
-    else
-        name_dangerous(j, &x);
-    match_devices_done(&x);
     j->count = j->n_names;
     return j->n_names > 0;
 }
@@ -258,25 +252,6 @@ static bool is_unread(judge *j)
 
 /* ---- what is said ------------------------------------------------------------------------------ */
 
-/* "A, B and C"; from eight on the first seven and how many more. */
-static const char *joined_names(judge *j, const char *word)
-{
-    buf b = {0};
-    size_t last = j->n_names > NAMES_SHOWN ? NAMES_SHOWN : j->n_names;
-    for (size_t i = 0; i < last; i++) {
-        bool end = i > 0 && i + 1 == last && last == j->n_names;
-        buf_printf(&b, "%s%s", i == 0 ? "" : end ? " " : ", ", end ? word : "");
-        buf_printf(&b, "%s%s", end ? " " : "", j->names[i]);
-    }
-    char *s = b.failed ? NULL : arena_strndup(j->a, b.data ? b.data : "", b.len);
-    buf_done(&b);
-    if (!s || last == j->n_names) return s;
-    char more[24];
-    snprintf(more, sizeof more, "%zu", j->n_names - last);
-    const reply_field f[] = {{"names", s}, {"count", more}};
-    return reply_fill(j->a, j->t->more, f, 2);
-}
-
 /* The caller's own text for a rule, of the language before one for every language; else the lexicon's. */
 static const char *template_of(const judge *j, const char *rule, const char *otherwise)
 {
@@ -295,7 +270,8 @@ static int guard_say(judge *j, const char *rule, const language_saying *saying, 
     char count[24], max[24];
     snprintf(count, sizeof count, "%zu", j->count);
     snprintf(max, sizeof max, "%zu", j->rules->max_targets);
-    const char *names = joined_names(j, strcmp(rule, "ambiguous") == 0 ? j->t->or : j->t->and);
+    const char *word = strcmp(rule, "ambiguous") == 0 ? j->t->or : j->t->and;
+    const char *names = reply_list(j->a, j->names, j->n_names, word, j->t->more);
     if (!names || j->nomem) return SHOAL_ENOMEM;
     reply_field f[] = {{"names", names}, {"what", j->what}, {"count", count}, {"max", max}, {"why", NULL}};
     ret->rule = rule;
@@ -367,14 +343,14 @@ static bool guard_is_whole(const utterance *d, const language *t, int list)
     return any;
 }
 
-int guard_read_answer(guard_answer *ret, const device_lexicon *l, const char *text, arena *a)
+int guard_read_answer(follow_reply *ret, const device_lexicon *l, const char *text, arena *a)
 {
     utterance d;
-    *ret = ANSWER_NONE;
+    *ret = FOLLOW_OTHER;
     if (utterance_read(&d, l, NULL, 0, text, a)) return SHOAL_ENOMEM;
     for (size_t i = 0; i < l->n_languages; i++)
-        if (guard_is_whole(&d, &l->languages[i], WORD_NO_AT)) *ret = ANSWER_NO;
-    for (size_t i = 0; i < l->n_languages && *ret == ANSWER_NONE; i++)
-        if (guard_is_whole(&d, &l->languages[i], WORD_YES_AT)) *ret = ANSWER_YES;
+        if (guard_is_whole(&d, &l->languages[i], WORD_NO_AT)) *ret = FOLLOW_NO;
+    for (size_t i = 0; i < l->n_languages && *ret == FOLLOW_OTHER; i++)
+        if (guard_is_whole(&d, &l->languages[i], WORD_YES_AT)) *ret = FOLLOW_YES;
     return 0;
 }

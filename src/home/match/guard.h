@@ -15,6 +15,7 @@
 #define MATCH_GUARD_H
 
 #include "match/match.h"
+#include "nlu/follow.h"
 
 /* X(enum, label, what it means) */
 #define GUARD_VERDICTS(X)                          \
@@ -99,8 +100,7 @@ typedef struct guarding {
 int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a);
 
 /* Is the whole text an answer to a question back? */
-typedef enum guard_answer { ANSWER_NONE, ANSWER_YES, ANSWER_NO } guard_answer;
 /* SHOAL_ENOMEM, or 0. */
-int guard_read_answer(guard_answer *ret, const device_lexicon *l, const char *text, arena *a);
+int guard_read_answer(follow_reply *ret, const device_lexicon *l, const char *text, arena *a);
 
 #endif

@@ -39,6 +39,25 @@ const char *reply_fill(arena *a, const char *template, const reply_field *fields
     return reply_finish(a, &b);
 }
 
+const char *reply_list(arena *a, const char *const *names, size_t n, const char *word, const char *more)
+{
+    buf b = {0};
+    char count[24];
+    size_t last = n > NAMES_SHOWN ? NAMES_SHOWN : n;
+    for (size_t i = 0; i < last; i++) {
+        if (i > 0 && i + 1 == n)
+            buf_printf(&b, " %s ", word);
+        else if (i > 0)
+            buf_puts(&b, ", ");
+        buf_puts(&b, names[i]);
+    }
+    const char *all = reply_finish(a, &b);
+    if (n == last || !all) return all;
+    snprintf(count, sizeof count, "%zu", n - last);
+    reply_field f[] = {{"names", all}, {"count", count}};
+    return reply_fill(a, more, f, 2);
+}
+
 /* Another device of the set is called the same: then the id tells them apart. */
 static bool has_twin(const devices *d, const device_set *s, size_t i)
 {
@@ -49,22 +68,13 @@ static bool has_twin(const devices *d, const device_set *s, size_t i)
 
 const char *reply_names(arena *a, const devices *d, const device_set *s, const char *word)
 {
-    buf b = {0};
-    size_t n = device_set_count(s), shown = 0, last = n > NAMES_SHOWN ? NAMES_SHOWN : n;
-    for (size_t i = 0; i < d->n && shown < last; i++) {
+    size_t n = 0;
+    const char **names = arena_alloc(a, (device_set_count(s) + 1) * sizeof *names);
+    for (size_t i = 0; i < d->n && names; i++) {
         if (!device_set_has(s, i)) continue;
-        shown++;
-        if (shown > 1 && shown == last && n == last)
-            buf_printf(&b, " %s ", word);
-        else if (shown > 1)
-            buf_puts(&b, ", ");
-        buf_puts(&b, d->at[i].name);
-        if (has_twin(d, s, i)) buf_printf(&b, " (%s)", d->at[i].id);
+        const device *x = &d->at[i];
+        names[n] = n < NAMES_SHOWN && has_twin(d, s, i) ? arena_printf(a, "%s (%s)", x->name, x->id) : x->name;
+        if (!names[n++]) return NULL;
     }
-    const char *names = reply_finish(a, &b);
-    if (n == last || !names) return names;
-    char count[24];
-    snprintf(count, sizeof count, "%zu", n - last);
-    reply_field f[] = {{"names", names}, {"count", count}};
-    return reply_fill(a, d->lex->reply.more, f, 2);
+    return names ? reply_list(a, names, n, word, d->lex->reply.more) : NULL;
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "nlu/follow.h"
-
 /* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so
  * that the rules work while the classifier does. */
 static const char *final_text(const stage_run *s)
@@ -86,9 +84,7 @@ static int ground_read_answer(stage_answer *ret, const config_stage *s, const ch
 {
     follow_reply answer;
     if (follow_read(&answer, s->own, text, a)) return SHOAL_ENOMEM;
-    *ret = answer == FOLLOW_YES  ? STAGE_ANSWER_YES
-           : answer == FOLLOW_NO ? STAGE_ANSWER_NO
-                                 : STAGE_ANSWER_OTHER;
+    *ret = rules_answer(answer);
     return 0;
 }
 

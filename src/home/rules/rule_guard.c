@@ -153,11 +153,9 @@ static int start_guard(stage_run *s, const call_context *ctx)
 
 static int guard_answer_of(stage_answer *ret, const config_stage *s, const char *text, arena *a)
 {
-    guard_answer answer;
+    follow_reply answer;
     if (guard_read_answer(&answer, rule_devices_of(s)->words, text, a)) return SHOAL_ENOMEM;
-    *ret = answer == ANSWER_YES  ? STAGE_ANSWER_YES
-           : answer == ANSWER_NO ? STAGE_ANSWER_NO
-                                 : STAGE_ANSWER_OTHER;
+    *ret = rules_answer(answer);
     return 0;
 }
 

@@ -25,6 +25,13 @@ const line_forms *rules_line_forms(const config_stage *s)
     return s->kind == &rule_line_kind ? s->own : NULL;
 }
 
+stage_answer rules_answer(follow_reply answer)
+{
+    return answer == FOLLOW_YES  ? STAGE_ANSWER_YES
+           : answer == FOLLOW_NO ? STAGE_ANSWER_NO
+                                 : STAGE_ANSWER_OTHER;
+}
+
 const char *rules_input(const stage_run *s)
 {
     if (!s->whole) return process_facts(s).input;

@@ -8,6 +8,7 @@
 #define RULES_RULES_H
 
 #include "nlu/check.h"
+#include "nlu/follow.h"
 #include "nlu/line.h"
 #include "process/stage_run.h"
 #include "rules/home.h"
@@ -18,5 +19,6 @@ extern const stage_runner rule_ground_runner, rule_line_runner, rule_check_runne
 
 /* What a rule reads: the input, or the item. NULL: out of memory. */
 const char *rules_input(const stage_run *s);
+stage_answer rules_answer(follow_reply answer);
 
 #endif
