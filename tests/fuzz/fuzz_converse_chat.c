@@ -12,17 +12,19 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char TABLE[] = "functions: [{services: ['*'], function: '{action}', arguments: {target: "
-                            "'{id}'}, perhaps: {x: ['{name}']}, "
-                            "shared: {area: '{area}'}}]\n"
-                            "devices: {arguments: [target], words: {light: [lamp]}}\n"
-                            "states: {functions: [live], verdicts: [answer]}\n"
-                            "results: {failed: {error: '*', a.b: [1, x]}, done: {ok: true}, why: "
-                            "[error.message, error], failed_words: [no], "
-                            "done_words: [ok]}\n"
-                            "replies: {call: '{service} {name}', no_functions: '{calls}', no_fit: 'no "
-                            "{calls}', not_allowed: 'no', failed: "
-                            "'{function} {why}', no_result: 'no', said: '{why}', done: '{functions}'}\n";
+static const char TABLE[] =
+    "functions: [{services: ['*'], function: '{action}', arguments: {target: "
+    "'{id}'}, perhaps: {x: ['{name}']}, "
+    "shared: {area: '{area}'}}]\n"
+    "services: [go, turn_on]\n"
+    "devices: {arguments: [target], words: {light: [lamp]}, offered: {go: \"timer.t 'T' = ?\"}}\n"
+    "states: {functions: [live], verdicts: [answer]}\n"
+    "results: {failed: {error: '*', a.b: [1, x]}, done: {ok: true}, why: "
+    "[error.message, error], failed_words: [no], "
+    "done_words: [ok]}\n"
+    "replies: {call: '{service} {name}', no_functions: '{calls}', no_fit: 'no "
+    "{calls}', not_allowed: 'no', failed: "
+    "'{function} {why}', no_result: 'no', said: '{why}', done: '{functions}'}\n";
 
 static void see_devices(const device_list *l)
 {
@@ -65,7 +67,9 @@ static void run(const char *part[4], arena *mem)
     bool well = list && holds(function_table_parse(&t, TABLE, sizeof TABLE - 1, "t", NULL) == 0) &&
                 holds(chat_case_read(&k, &q, mem) == 0);
     if (well) k.system = part[0];
-    if (well && holds(function_table_devices(list, t, &k, mem) == 0)) {
+    if (well && holds(function_table_devices(list, t, &k, mem) == 0) &&
+        holds(function_table_add_offered(list, t, &k, mem) == 0) &&
+        holds(function_table_add_services(list->at, list->n, t, &k, mem) == 0)) {
         see_devices(list);
         if (json_parse(&answer, part[3], strlen(part[3]), "answer", NULL) == 0 &&
             holds(chat_reply_make(&a, t, &k, list->at, list->n, answer, mem) == 0))

@@ -370,9 +370,10 @@ static void read_cues(clause *c, const units *u, size_t from, const devices *d, 
     }
 }
 
-void clause_read_bare(clause *c, const lexicon *l)
+void clause_read_bare(clause *c, const devices *d)
 {
-    for (size_t i = 0; i < l->n_actions; i++) read_bare(c, &l->actions[i]);
+    for (size_t i = 0; i < d->lex->n_actions; i++)
+        if (devices_have_service(d, d->lex->actions[i].where)) read_bare(c, &d->lex->actions[i]);
 }
 
 size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l)
@@ -404,7 +405,7 @@ void clause_read(clause *ret, const units *u, size_t from, size_t to, const devi
     clause_rest_read(&ret->bare, u, from, to, 0, d);
     memset(ret->cues, 0, sizeof ret->cues);
     for (size_t i = 0; i < d->lex->n_actions; i++) {
-        if (takes_text(&d->lex->actions[i])) continue;
+        if (takes_text(&d->lex->actions[i]) || !devices_have_service(d, d->lex->actions[i].where)) continue;
         read_cues(ret, u, from, d, &d->lex->actions[i]);
         read_bare(ret, &d->lex->actions[i]);
     }

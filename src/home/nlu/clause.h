@@ -48,7 +48,7 @@ typedef struct clause {
 /* Units [from, to) of u. `lead`: polite beginnings may stand at its start. */
 void clause_read(clause *ret, const units *u, size_t from, size_t to, const devices *d);
 /* Once more for values that came to c->bare: actions that need no cue. */
-void clause_read_bare(clause *c, const lexicon *l);
+void clause_read_bare(clause *c, const devices *d);
 /* Where a request ends, before trailing fillers ("please") and signs. */
 size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l);
 /* The rest beside `used`. */

@@ -179,6 +179,20 @@ const kind_def *devices_kind(const devices *d, size_t i)
     return kinds ? &d->lex->kinds[__builtin_ctzll(kinds)] : NULL;
 }
 
+bool devices_has_service(const devices *d, size_t i, const char *service)
+{
+    bool has = !service;
+    for (size_t k = 0; !has && k < d->at[i].n_services; k++) has = strcmp(d->at[i].services[k], service) == 0;
+    return has;
+}
+
+bool devices_have_service(const devices *d, const char *service)
+{
+    bool any = !service;
+    for (size_t i = 0; !any && i < d->n; i++) any = devices_has_service(d, i, service);
+    return any;
+}
+
 bool devices_name_has(const devices *d, size_t device, const phrase_list *l)
 {
     unit u[UNITS_MAX];

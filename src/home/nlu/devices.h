@@ -32,6 +32,10 @@ bool devices_know_typed(const devices *d, const char *folded);
 /* The kind of a device; NULL: it is none of the lexicon's. */
 const kind_def *devices_kind(const devices *d, size_t device);
 
+/* Has the device this service beside those of its kind? NULL: yes. devices_have_service: has any? */
+bool devices_has_service(const devices *d, size_t device, const char *service);
+bool devices_have_service(const devices *d, const char *service);
+
 /* Has the device's name, as it is written, one of these in it? */
 bool devices_name_has(const devices *d, size_t device, const phrase_list *l);
 

@@ -9,7 +9,7 @@ enum { DURATION_MAX_S = 100 * 86400 };
 
 bool attempt_serves(const grounder *g, const action_def *x, size_t device)
 {
-    return x->kinds & g->d.index.devices[device].kinds;
+    return x->kinds & g->d.index.devices[device].kinds && devices_has_service(&g->d, device, x->where);
 }
 
 bool attempt_is_careful(const grounder *g, const attempt *t)
@@ -178,7 +178,7 @@ static outcome check_number(grounder *g, attempt *t, const units *u, const value
 {
     const unit *x = &u->at[v->at];
     if (v->choice) return DO_IT;
-    if (v->difference) return DIFFERENCE;
+    if (v->difference && !t->action->amount) return DIFFERENCE;
     if (def->kind == VALUE_DURATION) return x->value > 0 && x->value <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
     if (def->kind != VALUE_NUMBER) return DO_IT;
     for (size_t i = 0; i < g->d.n; i++) {
@@ -192,6 +192,8 @@ static outcome check_number(grounder *g, attempt *t, const units *u, const value
 /* No value fits: is there one in a unit that is none of this value's? */
 static outcome lacks_value(attempt *t, const units *u, const clause_rest *r, const value_def *def)
 {
+    for (size_t i = 0; i < r->n_values; i++)
+        if (u->at[r->values[i].at].kind == UNIT_DURATION) return FOR_A_TIME; /* "turn it on in 5 minutes" */
     for (size_t i = 0; i < r->n_values && def->kind == VALUE_NUMBER; i++) {
         const unit *x = &u->at[r->values[i].at];
         if (r->values[i].choice || x->kind != UNIT_NUMBER || !x->measure) continue;

@@ -140,7 +140,7 @@ static void gather_values(const grounder *g, piece *p, size_t n)
         if (!only_values || !entity_mention_says_target(&rest_of(&p[to])->what)) continue;
         for (size_t k = 0; k < p[to].c->n_cues; k++) give_values(&p[to].c->cues[k].rest, r, p[i].corrects);
         give_values(&p[to].c->bare, r, p[i].corrects);
-        clause_read_bare(p[to].c, g->lex);
+        clause_read_bare(p[to].c, &g->d);
         p[to].has_cue = p[to].c->n_cues > 0;
         p[i].done = true;
         p[i].corrects = false;

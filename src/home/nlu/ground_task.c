@@ -16,6 +16,10 @@ static void add_way(task *t, const attempt *way)
     if (t->n_ways && (!way->action->service || !t->ways[0].action->service)) return;
     for (size_t i = 0; i < t->n_ways; i++)
         if (task_same_call(&t->ways[i], way)) return;
+    /* "add 5 minutes to the timer" starts it only where it cannot be added to. */
+    bool special = t->n_ways && t->ways[0].action->where, more = way->action->where;
+    if (special && !more) return;
+    if (t->n_ways && more && !special) t->n_ways = 0;
     if (t->n_ways < sizeof t->ways / sizeof *t->ways) t->ways[t->n_ways++] = *way;
 }
 

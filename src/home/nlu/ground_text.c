@@ -121,6 +121,17 @@ static bool means_kind_of(const grounder *g, const action_def *x, const char *wo
     return false;
 }
 
+/* "5 minutes to the timer" is no item. */
+static bool is_time_of_device(const grounder *g, const units *u, size_t from, size_t to)
+{
+    bool time = false, kind = false;
+    for (size_t i = from; i < to; i++) {
+        time = time || u->at[i].kind == UNIT_DURATION;
+        kind = kind || (u->at[i].kind == UNIT_WORD && devices_is_kind_word(g->lex, u->at[i].s, NULL));
+    }
+    return time && kind;
+}
+
 /* Without a list named: the home's only one, and all that follows is the text. */
 static size_t try_only_list(grounder *g, const units *u, const action_def *x, size_t from, size_t to,
                             bool forbidden)
@@ -129,6 +140,7 @@ static size_t try_only_list(grounder *g, const units *u, const action_def *x, si
     for (size_t i = from; i < to; i++) /* a list is named after all, though not so that it is found */
         if (u->at[i].kind == UNIT_DEVICE || (u->at[i].kind == UNIT_WORD && means_kind_of(g, x, u->at[i].s)))
             return 0;
+    if (is_time_of_device(g, u, from, to)) return 0;
     clause_rest *r = task_new_rest(g);
     r->device = r->first_strange = SIZE_MAX;
     g->last = (device_set){{0}};

@@ -325,6 +325,7 @@ static void read_actions(reader *r, const yaml_node *root)
         x->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
         x->verb = source_text(r->s, yaml_get(n, "verb"));
         x->deed = source_text(r->s, yaml_get(n, "deed"));
+        x->where = source_text(r->s, yaml_get(n, "where"));
         x->request = source_text(r->s, yaml_get(n, "request"));
         x->undoes = source_text(r->s, yaml_get(n, "undoes"));
         const yaml_node *makes = lexicon_failed(r) ? NULL : yaml_get(n, "makes");
@@ -335,6 +336,7 @@ static void read_actions(reader *r, const yaml_node *root)
         x->implied = source_bool(r->s, yaml_get(n, "implied"), "implied");
         x->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
         x->gradual = source_bool(r->s, yaml_get(n, "gradual"), "gradual");
+        x->amount = source_bool(r->s, yaml_get(n, "amount"), "amount");
         x->careful = source_bool(r->s, yaml_get(n, "careful"), "careful");
         const yaml_node *cues = source_need(r->s, n, "cues", YAML_LIST);
         if (cues) source_phrases(r->s, cues, &x->cues);

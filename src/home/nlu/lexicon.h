@@ -135,6 +135,8 @@ typedef struct action_def {
     const char *service; /* NULL: only says `say` */
     uint64_t kinds;      /* bit i: kinds[i] */
     uint64_t rivals;     /* of what is careful: kinds that the same words may mean, so it is asked which */
+    const char *
+        where; /* devices without this service cannot do it, nor does it explain anything of them; NULL: all can */
     const char *say, *verb;
     const char *deed;    /* "set the brightness of {name}"; NULL: verb and name */
     const char *request; /* that the {answer} completes, where it asks for a value of {name}; NULL: none */
@@ -146,6 +148,7 @@ typedef struct action_def {
     bool implied; /* without a device it means the only one of its kinds */
     bool bare;    /* device and values alone ask for it, without a cue */
     bool gradual; /* a step of more, so "a little" is a way to do it */
+    bool amount;  /* its value is how much more or less: "by 5 minutes" */
     bool careful; /* not done beside anything that was not understood, however harmless it looks */
 } action_def;
 

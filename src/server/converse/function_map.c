@@ -1,4 +1,5 @@
 /* function_map.c: from the call of a service to that of an offered function; see function_table.h. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -33,6 +34,18 @@ static json_t *map_text(mapping *m, const char *s)
     return s && *s ? map_keep(m, json_string(s)) : NULL;
 }
 
+/* Of "01:00:30" one hour and 30 seconds; NULL: none, or no memory. */
+static json_t *map_time(mapping *m, const char *name)
+{
+    static const char *const PARTS[] = {"hours", "minutes", "seconds"};
+    const char *s = json_string_value(json_object_get(m->given, "duration"));
+    unsigned part[3];
+    if (!s || sscanf(s, "%4u:%2u:%2u", &part[0], &part[1], &part[2]) != 3) return NULL;
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(PARTS[i], name) == 0) return part[i] ? map_keep(m, json_integer(part[i])) : NULL;
+    return NULL;
+}
+
 /* NULL: there is no such field, or no memory. */
 static json_t *map_field(mapping *m, const char *name)
 {
@@ -42,7 +55,8 @@ static json_t *map_field(mapping *m, const char *name)
                   {"domain", m->domain}, {"service", m->service}, {"action", m->action}};
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
         if (strcmp(FIELDS[i].name, name) == 0) return map_text(m, FIELDS[i].value);
-    return json_incref(json_object_get(m->given, name));
+    json_t *given = json_object_get(m->given, name);
+    return given ? json_incref(given) : map_time(m, name);
 }
 
 /* "{brightness}" is the value itself; in a longer text it stands as text. */
@@ -169,6 +183,21 @@ static void set_perhaps(mapping *m, const offered_function *f, json_t *args, con
     }
 }
 
+/* Each that has a value, of which there is one at least; false: the function does not take one of them. */
+static bool set_parts(mapping *m, const offered_function *f, json_t *args, const json_t *parts)
+{
+    const char *key;
+    json_t *template;
+    bool fits = true, any = !parts;
+    json_object_foreach((json_t *)(uintptr_t)parts, key, template)
+    {
+        json_t *v = fits ? map_expand(m, template) : NULL;
+        any = any || v;
+        fits = fits && (!v || set_argument(m, f, args, key, v));
+    }
+    return fits && any;
+}
+
 /* NULL: the function does not take them. */
 static json_t *map_arguments(mapping *m, const offered_function *f, const json_t *row)
 {
@@ -185,6 +214,7 @@ static json_t *map_arguments(mapping *m, const offered_function *f, const json_t
         {
             if (fits && strcmp(key, "target") != 0) fits = set_argument(m, f, args, key, json_incref(value));
         }
+    if (fits) fits = set_parts(m, f, args, json_object_get(row, "parts"));
     if (fits) set_perhaps(m, f, args, json_object_get(row, "perhaps"));
     if (fits && m->shares_name) set_perhaps(m, f, args, json_object_get(row, "shared"));
     if (fits && map_obeys(m, f->parameters, args)) return args;
@@ -312,4 +342,39 @@ int function_table_map(device_call *ret, bool *ret_fits, const function_table *t
     json_array_foreach(t->rows, i, row) if (!rc && !own && !*ret_fits) rc = map_row(&m, ret, ret_fits, row);
     json_decref(given);
     return rc || m.nomem ? SHOAL_ENOMEM : 0;
+}
+
+/* ---- what is offered ------------------------------------------------------------------------------ */
+
+static bool is_offered(const function_table *t, const chat_case *k, const device *d, const char *action,
+                       arena *a, bool *ret_nomem)
+{
+    size_t i;
+    const json_t *row;
+    bool offered = false;
+    mapping m = {.t = t, .k = k, .d = d, .action = action, .name = d->name, .a = a};
+    m.domain = domain_of(&m);
+    m.service = arena_printf(a, "%.*s.%s", (int)strcspn(d->id, "."), d->id, action);
+    m.nomem |= !m.service || !m.domain;
+    json_array_foreach(t->rows, i, row) offered =
+        offered || (!m.nomem && serves(&m, row) && function_of(&m, row));
+    *ret_nomem |= m.nomem;
+    return offered;
+}
+
+int function_table_add_services(device *list, size_t n, const function_table *t, const chat_case *k, arena *a)
+{
+    size_t n_all = json_array_size(t->services);
+    bool nomem = false;
+    for (size_t i = 0; i < n && n_all && k->n_functions && !nomem; i++) {
+        const char **has = arena_alloc(a, n_all * sizeof *has);
+        if (!has) return SHOAL_ENOMEM;
+        list[i].services = has;
+        for (size_t j = 0; j < n_all; j++) {
+            const char *service = json_string_value(json_array_get(t->services, j));
+            if (is_offered(t, k, &list[i], service ? service : "", a, &nomem))
+                has[list[i].n_services++] = service;
+        }
+    }
+    return nomem ? SHOAL_ENOMEM : 0;
 }

@@ -269,3 +269,16 @@ int function_table_devices(device_list *ret, const function_table *t, const chat
         }
     return rc;
 }
+
+int function_table_add_offered(device_list *to, const function_table *t, const chat_case *k, arena *a)
+{
+    const char *function;
+    json_t *line;
+    int rc = 0;
+    json_object_foreach((json_t *)(uintptr_t)t->offered, function, line)
+    {
+        if (!rc && json_is_string(line) && chat_case_function(k, function))
+            rc = device_list_read(to, json_string_value(line), a);
+    }
+    return rc;
+}

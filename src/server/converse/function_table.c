@@ -75,8 +75,8 @@ static void form_keys(form *f, const yaml_node *map, const char *const *keys)
 
 static void form_row(form *f, const yaml_node *row)
 {
-    static const char *const KEYS[] = {"services", "takes",  "only",   "function", "arguments",
-                                       "perhaps",  "shared", "values", NULL};
+    static const char *const KEYS[] = {"services", "takes",  "only",  "function", "arguments",
+                                       "perhaps",  "shared", "parts", "values",   NULL};
     if (!f->rc && row->kind != YAML_MAP) f->rc = yaml_fail(f->d, row, f->err, "a row must be a map");
     form_keys(f, row, KEYS);
     form_texts(f, form_need(f, row, "services", YAML_LIST, true));
@@ -88,6 +88,7 @@ static void form_row(form *f, const yaml_node *row)
     form_need(f, row, "arguments", YAML_MAP, true);
     form_need(f, row, "perhaps", YAML_MAP, false);
     form_need(f, row, "shared", YAML_MAP, false);
+    form_need(f, row, "parts", YAML_MAP, false);
     const yaml_node *values = form_need(f, row, "values", YAML_SCALAR, false);
     bool all;
     if (values && !f->rc) f->rc = yaml_bool(f->d, values, "values", &all, f->err);
@@ -98,9 +99,10 @@ static void form_lists(form *f, const yaml_node *root, const char *key, const ch
     const yaml_node *map = form_need(f, root, key, YAML_MAP, true);
     form_keys(f, map, keys);
     for (size_t i = 0; map && keys[i]; i++) {
-        bool is_map =
-            strcmp(keys[i], "words") == 0 || strcmp(keys[i], "failed") == 0 || strcmp(keys[i], "done") == 0;
-        bool needed = strcmp(keys[i], "empty") != 0;
+        bool offered = strcmp(keys[i], "offered") == 0;
+        bool is_map = offered || strcmp(keys[i], "words") == 0 || strcmp(keys[i], "failed") == 0 ||
+                      strcmp(keys[i], "done") == 0;
+        bool needed = !offered && strcmp(keys[i], "empty") != 0;
         const yaml_node *n = form_need(f, map, keys[i], is_map ? YAML_MAP : YAML_LIST, needed);
         if (n && !is_map) form_texts(f, n);
         for (size_t k = 0; n && strcmp(keys[i], "words") == 0 && k < n->n; k++)
@@ -110,9 +112,9 @@ static void form_lists(form *f, const yaml_node *root, const char *key, const ch
 
 static void check_form(form *f, const yaml_node *root)
 {
-    static const char *const KEYS[] = {"functions", "domains", "devices", "states",
-                                       "results",   "replies", NULL};
-    static const char *const DEVICES[] = {"arguments", "words", NULL};
+    static const char *const KEYS[] = {"functions", "services", "domains", "devices",
+                                       "states",    "results",  "replies", NULL};
+    static const char *const DEVICES[] = {"arguments", "words", "offered", NULL};
     static const char *const STATES[] = {"functions", "verdicts", NULL};
     static const char *const RESULTS[] = {"failed",       "done",       "empty", "why",
                                           "failed_words", "done_words", NULL};
@@ -125,6 +127,7 @@ static void check_form(form *f, const yaml_node *root)
     form_keys(f, root, KEYS);
     const yaml_node *rows = form_need(f, root, "functions", YAML_LIST, true);
     for (size_t i = 0; rows && i < rows->n && !f->rc; i++) form_row(f, rows->items[i]);
+    form_texts(f, form_need(f, root, "services", YAML_LIST, false));
     const yaml_node *domains = form_need(f, root, "domains", YAML_MAP, false);
     for (size_t i = 0; domains && i < domains->n; i++)
         form_need(f, domains, domains->keys[i]->text, YAML_SCALAR, true);
@@ -151,7 +154,9 @@ static void take_parts(function_table *t)
 #undef REPLY_NAME
     };
     t->rows = json_object_get(t->root, "functions");
+    t->services = json_object_get(t->root, "services");
     t->domains = json_object_get(t->root, "domains");
+    t->offered = function_table_part(t, "devices", "offered");
     t->parameters = function_table_part(t, "devices", "arguments");
     t->words = function_table_part(t, "devices", "words");
     t->state_functions = function_table_part(t, "states", "functions");

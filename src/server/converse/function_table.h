@@ -47,6 +47,12 @@ const char *function_table_say(const function_table *t, function_reply r, arena 
  * allowed values of its functions' arguments. *ret->n 0: by nothing. SHOAL_ENOMEM, or 0. */
 int function_table_devices(device_list *ret, const function_table *t, const chat_case *k, arena *a);
 
+/* Add those that are there where a function is offered, such as a timer. SHOAL_ENOMEM, or 0. */
+int function_table_add_offered(device_list *to, const function_table *t, const chat_case *k, arena *a);
+/* Give each device the table's services for which a function is offered; texts are the table's. SHOAL_ENOMEM, or 0. */
+int function_table_add_services(device *list, size_t n, const function_table *t, const chat_case *k,
+                                arena *a);
+
 /* The call of an offered function that carries out `call`, whose "target" is the id of a device. *ret_fits false: none
  * does. SHOAL_ENOMEM, or 0. */
 int function_table_map(device_call *ret, bool *ret_fits, const function_table *t, const chat_case *k,

@@ -328,18 +328,32 @@ static int take_turns(pipeline_call *c)
     return 0;
 }
 
+/* Those that the request names, else the configuration's; with what its functions bring. */
+static int take_devices(pipeline_call *c)
+{
+    process_input *in = &c->in;
+    const function_table *t = c->by->table;
+    const config_pipeline *p = c->by->pipeline;
+    device_list *l = c->devices = arena_alloc(in->memory, sizeof *l);
+    if (!l || function_table_devices(l, t, &c->k, in->memory)) return SHOAL_ENOMEM;
+    pipeline_lend_units(p, l->at, l->n);
+    for (size_t i = 0; !c->devices->n && i < p->n_devices && i < DEVICES_MAX; i++) l->at[i] = p->devices[i];
+    if (!l->n) l->n = p->n_devices < DEVICES_MAX ? p->n_devices : DEVICES_MAX;
+    if (function_table_add_offered(l, t, &c->k, in->memory) ||
+        function_table_add_services(l->at, l->n, t, &c->k, in->memory))
+        return SHOAL_ENOMEM;
+    in->devices = l->at;
+    in->n_devices = l->n;
+    return 0;
+}
+
 static int take_request(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 {
     process_input *in = &c->in;
     const config_pipeline *p = c->by->pipeline;
     if (chat_case_read(&c->k, q, in->memory)) return SHOAL_ENOMEM;
-    c->devices = arena_alloc(in->memory, sizeof *c->devices);
-    if (!c->devices || function_table_devices(c->devices, c->by->table, &c->k, in->memory))
-        return SHOAL_ENOMEM;
-    pipeline_lend_units(p, c->devices->at, c->devices->n);
     in->pipeline = p;
-    in->devices = c->devices->n ? c->devices->at : p->devices;
-    in->n_devices = c->devices->n ? c->devices->n : p->n_devices;
+    if (take_devices(c)) return SHOAL_ENOMEM;
     in->context =
         pipeline_uses(p, "context") ? arena_strdup(in->memory, c->k.system) : arena_strdup(in->memory, "");
     in->time = c->b->base.env;

@@ -19,6 +19,8 @@ typedef struct device {
     size_t n_aliases;
     const char *const *groups; /* what it belongs to beside its area ("upstairs") */
     size_t n_groups;
+    const char *const *services; /* that it has and others of its kind may lack: "set_cover_position" */
+    size_t n_services;
     const char *kind; /* what it is, where its id does not say so; NULL: the id's domain says it */
 } device;
 

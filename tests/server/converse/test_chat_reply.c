@@ -69,8 +69,12 @@ static int room_close(void **state)
     "{\"type\":\"function\",\"function\":{\"name\":\"turn_on\",\"parameters\":{\"type\":\"object\"," \
     "\"required\":[\"when\"],\"properties\":{\"target\":" STRING ",\"when\":{\"type\":\"object\","   \
     "\"properties\":{\"day\":" STRING "}}}}}}"
-#define SYSTEM     "{\"role\":\"system\",\"content\":\"" HOME "\"}"
-#define USER(text) "{\"role\":\"user\",\"content\":\"" text "\"}"
+#define START_TIMER(parts) TOOL("HassStartTimer", parts)
+#define MINUTES            "\"minutes\":{\"type\":\"integer\"}"
+#define SECONDS            "\"seconds\":{\"type\":\"integer\"}"
+#define TIMER(time)        ACT("voice_timer.start", "{\"target\":\"voice_timer.timer\",\"duration\":\"" time "\"}")
+#define SYSTEM             "{\"role\":\"system\",\"content\":\"" HOME "\"}"
+#define USER(text)         "{\"role\":\"user\",\"content\":\"" text "\"}"
 #define MADE(name, arguments)                                                           \
     "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"c1\",\"type\":" \
     "\"function\",\"function\":{\"name\":\"" name "\",\"arguments\":\"" arguments "\"}}]}"
@@ -123,6 +127,7 @@ static void room_reply(room *r, const sample *c)
     r->mem = arena_new(0);
     assert_int_equal(chat_case_read(&r->k, &q, r->mem), 0);
     assert_int_equal(function_table_devices(&r->list, r->t, &r->k, r->mem), 0);
+    assert_int_equal(function_table_add_offered(&r->list, r->t, &r->k, r->mem), 0);
     assert_int_equal(json_parse(&answer, c->answer, strlen(c->answer), "answer", NULL), 0);
     assert_int_equal(chat_reply_make(&r->reply, r->t, &r->k, r->list.at, r->list.n, answer, r->mem), 0);
     json_decref(answer);
@@ -182,6 +187,17 @@ static void chat_reply_calls_what_fits_and_claims_nothing_else(void **state)
              "turn_on {\"entity_id\":\"LIGHT.kitchen_light\"};"),
         SAID(SYSTEM "," USER("x"), TOOL("turn_on", "\"entity_id\":{\"enum\":[\"light.other\"]}"), ON,
              NO_FIT "light.turn_on of Kitchen Light. Nothing was done."),
+        /* a time in parts, of which each must be taken, and one must be there */
+        SAID(SYSTEM "," USER("x"), START_TIMER(MINUTES "," SECONDS), TIMER("01:00:30"),
+             NO_FIT "voice_timer.start of Timer. Nothing was done."),
+        SAID(SYSTEM "," USER("x"), START_TIMER(MINUTES "," SECONDS), TIMER("00:05:30"),
+             "HassStartTimer {\"minutes\":5,\"seconds\":30};"),
+        SAID(SYSTEM "," USER("x"), START_TIMER(MINUTES "," SECONDS), TIMER("00:05:00"),
+             "HassStartTimer {\"minutes\":5};"),
+        SAID(SYSTEM "," USER("x"), START_TIMER(MINUTES "," SECONDS), TIMER("00:00:00"),
+             NO_FIT "voice_timer.start of Timer. Nothing was done."),
+        SAID(SYSTEM "," USER("x"), START_TIMER(MINUTES "," SECONDS), TIMER("soon"),
+             NO_FIT "voice_timer.start of Timer. Nothing was done."),
         /* a scope before the name, unless it is one of several */
         SAID(SYSTEM "," USER("x"), TOOL("assist__turn_on", "\"target\":" STRING), ON,
              "assist__turn_on {\"target\":\"light.kitchen_light\"};"),

@@ -310,6 +310,74 @@ static void what_was_said_before_is_remembered(void **state)
     bench_close(&t);
 }
 
+/* What not every home can do, it does where the request offers a function for it, and says so where not. */
+static void what_is_offered_is_done(void **state)
+{
+#define F(name, properties)                                                                           \
+    "{\"type\":\"function\",\"function\":{\"name\":\"" name "\",\"parameters\":{\"type\":\"object\"," \
+    "\"properties\":{" properties "}}}}"
+#define INT(key) "\"" key "\":{\"type\":\"integer\"}"
+#define NAME     "\"name\":{\"type\":\"string\"}"
+#define TIME     INT("hours") "," INT("minutes") "," INT("seconds")
+    static const char ALL[] =
+        "[" F("HassSetPosition", NAME "," INT("position")) "," F("HassFanSetSpeed", NAME "," INT("percentag"
+                                                                                                 "e")) "," F(
+            "HassSetVolume",
+            NAME "," INT(
+                "volume_level")) "," F("HassStartTimer", NAME
+                                       "," TIME) "," F("HassCancelTimer",
+                                                       NAME) "," F("HassCancelAllTimers",
+                                                                   "") "," F("HassPauseTimer",
+                                                                             NAME) "," F("HassUnpauseTimer",
+                                                                                         NAME) "," F("HassInc"
+                                                                                                     "reaseTi"
+                                                                                                     "mer",
+                                                                                                     TIME) "," F("HassDecreaseTimer",
+                                                                                                                 TIME) "]";
+    static const char NONE[] = "[" F("HassTurnOn", NAME) "]";
+    static const struct {
+        const char *said, *called, *else_told;
+    } CASES[] = {
+        {"set the dining room blinds to 40%",
+         "HassSetPosition{\"name\":\"Dining Room Blinds\",\"position\":40}", "not to a part of the way"},
+        {"open the blinds halfway", "HassSetPosition{\"name\":\"Dining Room Blinds\",\"position\":50}",
+         "not to a part of the way"},
+        {"open the blinds a bit", "'Tell me how far", "not to a part of the way"},
+        {"close the blinds 30%", "'Tell me how far", "not to a part of the way"},
+        {"open the garage halfway", "not to a part of the way", "not to a part of the way"},
+        {"set the fan to 50%", "HassFanSetSpeed{\"name\":\"Office Fan\",\"percentage\":50}",
+         "faster or slower"},
+        {"set the fan to 400%", "goes from 1 to 100", "faster or slower"},
+        {"set the speaker to 30%", "HassSetVolume{\"name\":\"Lounge Speaker\",\"volume_level\":30}",
+         "not to a number"},
+        {"set a timer for an hour and a half", "HassStartTimer{\"hours\":1,\"minutes\":30}",
+         "timer.start of Kitchen"},
+        {"cancel the timer", "HassCancelTimer{}", "timer.cancel of Kitchen"},
+        {"cancel all timers", "HassCancelAllTimers{}", "timer.cancel of Kitchen"},
+        {"pause the timer", "HassPauseTimer{}", "timer.pause of Kitchen"},
+        {"resume the timer", "HassUnpauseTimer{}", "Kitchen Timer"},
+        {"add 5 minutes to the timer", "HassIncreaseTimer{\"minutes\":5}", "I can't find"},
+        {"take 90 seconds off the timer", "HassDecreaseTimer{\"minutes\":1,\"seconds\":30}", "Kitchen Timer"},
+        {"don't set a timer for 5 minutes", "'All right", "'All right"},
+        {"turn off the kitchen light in 5 minutes", "I can't do things later", "I can't do things later"},
+    };
+    bench t;
+    char message[256];
+    bench_open(&t, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        snprintf(message, sizeof message, "[{\"role\":\"user\",\"content\":\"%s\"}]", CASES[i].said);
+        start(&t, "home", request_of(message, ALL));
+        let_run(&t);
+        if (!strstr(buf_text(&t.told), CASES[i].called)) fail_msg("%s: %s", CASES[i].said, buf_text(&t.told));
+        start(&t, "home", request_of(message, NONE));
+        let_run(&t);
+        if (!strstr(buf_text(&t.told), CASES[i].else_told))
+            fail_msg("%s: %s", CASES[i].said, buf_text(&t.told));
+        assert_null(strstr(buf_text(&t.told), "tool_calls"));
+    }
+    bench_close(&t);
+}
+
 /* A guard's question is told by asking it once more; a text that it would not have asked confirms nothing. */
 static void a_yes_answers_a_guard(void **state)
 {
@@ -471,6 +539,7 @@ int main(void)
         cmocka_unit_test(devices_of_a_chat_keep_their_units),
         cmocka_unit_test(an_answer_completes_the_request),
         cmocka_unit_test(what_was_said_before_is_remembered),
+        cmocka_unit_test(what_is_offered_is_done),
         cmocka_unit_test(a_yes_answers_a_guard),
         cmocka_unit_test(a_yes_does_nothing_twice),
         cmocka_unit_test(a_model_is_asked_as_before),
