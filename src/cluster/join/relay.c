@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "logging/log.h"
 #include "logging/log_limit.h"
 #include "trust/identity.h"
@@ -24,7 +25,7 @@ typedef struct end { /* one of the two */
 
 struct pair {
     relay *r;
-    pair *next, *prev;
+    list_node link; /* in the pairs of r */
     end outer, inner;
     uint64_t begun_ms;
 };
@@ -39,7 +40,7 @@ struct relay {
     bool turning_away, another_waits, closing;
     int n_handles;
     int port;
-    pair *pairs;
+    list_node pairs;
     size_t n_pairs;
     transport_scratch scratch;
     log_limit lines; /* that unauthenticated peers have caused */
@@ -73,11 +74,7 @@ static void relay_release(relay *r)
 static void pair_free(pair *p)
 {
     relay *r = p->r;
-    if (p->prev)
-        p->prev->next = p->next;
-    else
-        r->pairs = p->next;
-    if (p->next) p->next->prev = p->prev;
+    list_take(&p->link);
     r->n_pairs--;
     free(p);
     relay_release(r);
@@ -149,7 +146,7 @@ static bool has_its_share(const pair *newest)
     const relay *r = newest->r;
     const tls_identity *who = transport_peer(newest->outer.io);
     size_t n = 0;
-    for (const pair *p = r->pairs; p; p = p->next) {
+    list_each (p, &r->pairs, pair, link) {
         const tls_identity *peer = p->outer.open && p->outer.io ? transport_peer(p->outer.io) : NULL;
         n += peer && strcmp(peer->common_name, who->common_name) == 0;
     }
@@ -168,7 +165,7 @@ static void on_inner_open(void *user, const char *alpn)
 static bool is_crowded(const relay *r)
 {
     size_t n = 0;
-    for (const pair *p = r->pairs; p; p = p->next) {
+    list_each (p, &r->pairs, pair, link) {
         const tls_identity *who = p->outer.open && p->outer.io ? transport_peer(p->outer.io) : NULL;
         n += who && strcmp(who->unit, role_name(ROLE_GATEWAY)) != 0;
     }
@@ -227,7 +224,7 @@ static bool is_one_too_many(const pair *newest)
 {
     const char *from = transport_from(newest->outer.io);
     size_t n = 0;
-    for (const pair *p = newest->r->pairs; p; p = p->next)
+    list_each (p, &newest->r->pairs, pair, link)
         n += !p->outer.open && p->outer.io && strcmp(transport_from(p->outer.io), from) == 0;
     return n > RELAY_UNAUTHENTICATED_MAX;
 }
@@ -268,7 +265,7 @@ static void on_connection(uv_stream_t *listener, int status)
         turn_away(r);
         return;
     }
-    *p = (pair){.r = r, .next = r->pairs, .outer.of = p, .inner.of = p, .begun_ms = now_ms(r)};
+    *p = (pair){.r = r, .outer.of = p, .inner.of = p, .begun_ms = now_ms(r)};
     const transport_events ev = {&p->outer, on_outer_open,    relay_on_data,
                                  on_eof,    relay_on_drained, relay_on_closed};
     if (transport_accept(&p->outer.io, listener, r->o.tls, &r->scratch, &ev, NULL) != 0) {
@@ -276,8 +273,7 @@ static void on_connection(uv_stream_t *listener, int status)
         turn_away(r);
         return;
     }
-    if (r->pairs) r->pairs->prev = p;
-    r->pairs = p;
+    list_put(&r->pairs, &p->link);
     r->n_pairs++;
     if (is_one_too_many(p)) cut_relay(p, "too many connections of its address have shown no certificate");
 }
@@ -286,7 +282,7 @@ static void on_sweep(void *user)
 {
     relay *r = user;
     r->e->timer_start(r->sweep, SWEEP_MS);
-    for (pair *p = r->pairs; p; p = p->next)
+    list_each (p, &r->pairs, pair, link)
         if (!p->inner.open && now_ms(r) - p->begun_ms > RELAY_HANDSHAKE_MS)
             cut_relay(p, "it was not at a worker in time");
     log_limit_tell(&r->lines, "relay", now_ms(r));
@@ -294,7 +290,7 @@ static void on_sweep(void *user)
 
 void relay_recheck(relay *r)
 {
-    for (pair *p = r->pairs; p; p = p->next) {
+    list_each (p, &r->pairs, pair, link) {
         const tls_identity *who = p->outer.io ? transport_peer(p->outer.io) : NULL;
         const char *worker = who ? transport_server_name(p->outer.io) : NULL;
         if (who && !tls_context_admits(r->o.tls, who, NULL))
@@ -340,6 +336,7 @@ int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *
     if (!r) return rc != 0 ? rc : err_nomem(err);
     r->loop = loop;
     r->o = *o;
+    list_init(&r->pairs);
     tls_context_ref(o->tls);
     uv_tcp_init(loop, &r->listener);
     r->listener.data = r;
@@ -375,7 +372,7 @@ void relay_close(relay *r, void (*closed)(void *user), void *user)
     r->e->timer_stop(r->sweep);
     r->closed = closed;
     r->closed_user = user;
-    for (pair *p = r->pairs; p; p = p->next) cut_relay(p, "the relay stops");
+    list_each (p, &r->pairs, pair, link) cut_relay(p, "the relay stops");
     inherited_listener_forget((uv_handle_t *)&r->listener);
     uv_close((uv_handle_t *)&r->listener, handle_closed);
 }

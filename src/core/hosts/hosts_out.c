@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/list.h"
 #include "hosts/hosts.h"
 #include "wire/http_out.h"
 
@@ -26,7 +27,7 @@ typedef struct out_call {
     bool by_deadline; /* it ends at the request's deadline, not after the host's timeout */
     void *user;
     void (*done)(void *user, const host_reply *r);
-    struct out_call *next, *prev;
+    list_node link; /* in the calls of hosts */
 } out_call;
 
 typedef struct out_hosts {
@@ -34,7 +35,7 @@ typedef struct out_hosts {
     http_out *out;
     known_host *known;
     size_t n_known;
-    out_call *calls;
+    list_node calls;
 } out_hosts;
 
 /* ---- one call's end --------------------------------------------------------------------------------- */
@@ -45,20 +46,11 @@ static void hosts_out_call_free(out_call *c)
     free(c);
 }
 
-static void call_unlink(out_call *c)
-{
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        c->hosts->calls = c->next;
-    if (c->next) c->next->prev = c->prev;
-}
-
 static void hosts_out_cancel(host_call *call)
 {
     out_call *c = (out_call *)call;
     http_out_cancel(c->out);
-    call_unlink(c);
+    list_take(&c->link);
     hosts_out_call_free(c);
 }
 
@@ -111,7 +103,7 @@ static void on_done(void *user, const http_out_end *end)
     out_call *c = user;
     char message[400] = "";
     int status = hosts_out_judge(c, end, message, sizeof message);
-    call_unlink(c); /* `done` may free the hosts */
+    list_take(&c->link); /* `done` may free the hosts */
     c->done(c->user, &(host_reply){.status = status,
                                    .message = message,
                                    .http = end->fault == HTTP_OUT_OK ? end->status : 0,
@@ -186,12 +178,10 @@ static host_call *hosts_out_ask(hosts *base, const host_ask *a)
                     .rule = k->rule,
                     .start_ns = clock_ns(),
                     .user = a->user,
-                    .done = a->done,
-                    .next = h->calls};
-    if (h->calls) h->calls->prev = c;
-    h->calls = c;
+                    .done = a->done};
+    list_put(&h->calls, &c->link);
     if ((c->out = hosts_out_start(c, k, a))) return &c->base;
-    call_unlink(c);
+    list_take(&c->link);
     hosts_out_call_free(c);
     return NULL;
 }
@@ -201,7 +191,7 @@ static host_call *hosts_out_ask(hosts *base, const host_ask *a)
 static void free_hosts(hosts *base)
 {
     out_hosts *h = (out_hosts *)base;
-    while (h->calls) hosts_out_cancel(&h->calls->base);
+    for (out_call *c; (c = list_first(&h->calls, out_call, link));) hosts_out_cancel(&c->base);
     http_out_close(h->out);
     for (size_t i = 0; i < h->n_known; i++) buf_done(&h->known[i].headers);
     free(h->known);
@@ -265,6 +255,7 @@ int hosts_open(hosts **ret, uv_loop_t *loop, const host_rule *rules, size_t n, s
     out_hosts *h = calloc(1, sizeof *h);
     if (!h) return err_nomem(err);
     h->base.ops = &OPS;
+    list_init(&h->calls);
     int rc = open_known(h, rules, n, err);
     if (!rc) rc = http_out_open(&h->out, loop, &o, err);
     if (rc)

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/list.h"
 
 enum { ADDRESSES_MAX = 8, LOOKUP_CHECK_MS = 20 };
 
@@ -35,7 +36,7 @@ struct http_out_call {
     void *user;
     uv_getaddrinfo_t lookup;
     bool looking_up;
-    http_out_call *next, *prev;
+    list_node link; /* in the calls of out */
 };
 
 struct http_out {
@@ -44,7 +45,7 @@ struct http_out {
     http_out_options o;
     uv_timer_t timer; /* libcurl's */
     uv_timer_t watch; /* while names are looked up: whether that takes too long */
-    http_out_call *calls;
+    list_node calls;
     bool starved;  /* one of them is */
     size_t n_open; /* timers, lookups of cancelled calls, and those who go through the calls */
 };
@@ -153,11 +154,7 @@ static void http_out_call_free(http_out_call *x)
 static void call_unlink(http_out_call *x)
 {
     if (x->added) curl_multi_remove_handle(x->out->multi, x->easy);
-    if (x->prev)
-        x->prev->next = x->next;
-    else
-        x->out->calls = x->next;
-    if (x->next) x->next->prev = x->prev;
+    list_take(&x->link);
 }
 
 /* Freed now, or when its lookup has ended. */
@@ -224,9 +221,10 @@ static const char *why_of(const http_out_call *x, CURLcode code)
 
 static http_out_call *first_starved(const http_out *out)
 {
-    http_out_call *x = out->starved ? out->calls : NULL;
-    while (x && !x->starved) x = x->next;
-    return x;
+    if (!out->starved) return NULL;
+    list_each (x, &out->calls, http_out_call, link)
+        if (x->starved) return x;
+    return NULL;
 }
 
 /* Callbacks may start and cancel calls and close `out`, so all is looked at anew each time. */
@@ -397,9 +395,10 @@ static void on_looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *lis
 /* The first call whose name is looked up and should have been by then. */
 static http_out_call *late_lookup(http_out *out, uint64_t until_ns)
 {
-    http_out_call *x = out->calls;
-    while (x && !(x->looking_up && x->until_ns && x->until_ns <= until_ns)) x = x->next;
-    return x;
+    list_each (x, &out->calls, http_out_call, link) {
+        if (x->looking_up && x->until_ns && x->until_ns <= until_ns) return x;
+    }
+    return NULL;
 }
 
 static void on_watch(uv_timer_t *t)
@@ -452,10 +451,8 @@ http_out_call *http_out_start(http_out *out, const http_out_request *r)
                          .head = r->head,
                          .data = r->data,
                          .done = r->done,
-                         .user = r->user,
-                         .next = out->calls};
-    if (out->calls) out->calls->prev = x;
-    out->calls = x;
+                         .user = r->user};
+    list_put(&out->calls, &x->link);
     bool ok = x->easy && set_request(x, r) && take_apart(x, r->url);
     if (ok) {
         set_bounds(x, r);
@@ -477,7 +474,7 @@ static void on_timer_closed(uv_handle_t *h)
 void http_out_close(http_out *out)
 {
     if (!out) return;
-    while (out->calls) http_out_cancel(out->calls);
+    for (http_out_call *x; (x = list_first(&out->calls, http_out_call, link));) http_out_cancel(x);
     curl_multi_cleanup(out->multi);
     out->multi = NULL;
     uv_close((uv_handle_t *)&out->timer, on_timer_closed);
@@ -494,6 +491,7 @@ int http_out_open(http_out **ret, uv_loop_t *loop, const http_out_options *o, sh
     }
     out->loop = loop;
     out->o = *o;
+    list_init(&out->calls);
     uv_timer_init(loop, &out->timer);
     uv_timer_init(loop, &out->watch);
     out->timer.data = out->watch.data = out;

@@ -21,7 +21,7 @@ struct grpc_watch {
     grpc_call *call;
     char service[NAME_BYTES];
     health said;
-    grpc_watch *next, *prev;
+    list_node link; /* in the watches of grpc */
 };
 
 /* False: it has been answered. */
@@ -93,11 +93,7 @@ static void on_check(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 
 static void unlink_watch(grpc_watch *w)
 {
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        w->at->watches = w->next;
-    if (w->next) w->next->prev = w->prev;
+    list_take(&w->link);
     w->at->n_watches--;
     free(w);
 }
@@ -157,10 +153,9 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
                       grpc->gateway->draining ? "the server is shutting down" : "out of memory");
         return;
     }
-    *w = (grpc_watch){.at = grpc, .call = call, .next = grpc->watches};
+    *w = (grpc_watch){.at = grpc, .call = call};
     memcpy(w->service, service, sizeof w->service);
-    if (w->next) w->next->prev = w;
-    grpc->watches = w;
+    list_put(&grpc->watches, &w->link);
     grpc->n_watches++;
     grpc_call_set_idle(call, true);
     grpc_call_on_cancel(call, on_cancelled, w);
@@ -170,10 +165,7 @@ static void on_watch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
 
 void grpc_health_tell(grpc_ingress *grpc)
 {
-    for (grpc_watch *w = grpc->watches, *next; w; w = next) {
-        next = w->next;
-        tell_grpc_health(w);
-    }
+    list_each (w, &grpc->watches, grpc_watch, link) tell_grpc_health(w);
 }
 
 static void on_change(void *user, const registry_event *e)
@@ -196,9 +188,8 @@ void grpc_health_deafen(grpc_ingress *grpc)
 
 void grpc_health_drain(grpc_ingress *grpc)
 {
-    while (grpc->watches)
-        if (tell_grpc_health(grpc->watches))
-            end_watch(grpc->watches, GRPC_UNAVAILABLE, "the server is shutting down");
+    for (grpc_watch *w; (w = list_first(&grpc->watches, grpc_watch, link));)
+        if (tell_grpc_health(w)) end_watch(w, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 const grpc_method GRPC_HEALTH_METHODS[N_GRPC_HEALTH_METHODS] = {

@@ -27,7 +27,7 @@ typedef struct infer_stream {
     grpc_call *call;
     const grpc_rpc *rpc;
     const proto_method *method;
-    part *parts;
+    list_node parts;
     size_t n_parts;
     bool client_done; /* it sends no more */
 } infer_stream;
@@ -40,7 +40,7 @@ struct part {
     bool ends_empty; /* its client wants a final answer without outputs */
     bool broken;     /* its client was told an error, behind which no further piece belongs */
     bool entering, over;
-    part *next, *prev;
+    list_node link; /* in the parts of the stream */
 };
 
 static part *part_of(const ingress_request *in)
@@ -154,7 +154,7 @@ static void send_piece(part *p, const event *e)
 
 static void end_if_done(infer_stream *s)
 {
-    if (!s->client_done || s->parts) return;
+    if (!s->client_done || s->n_parts) return;
     grpc_call_end(s->call, GRPC_OK, NULL);
     free(s);
 }
@@ -162,11 +162,7 @@ static void end_if_done(infer_stream *s)
 static void unlink_part(part *p)
 {
     infer_stream *s = p->stream;
-    if (p->prev)
-        p->prev->next = p->next;
-    else
-        s->parts = p->next;
-    if (p->next) p->next->prev = p->prev;
+    list_take(&p->link);
     if (s->n_parts-- == PARTS_MAX) grpc_call_pause(s->call, false);
     if (s->n_parts == 0) grpc_call_set_idle(s->call, true);
 }
@@ -307,6 +303,7 @@ static void on_begin(void *user, grpc_call *call)
     }
     *s = (infer_stream){
         .at = grpc, .call = call, .rpc = infer_rpc(), .method = proto_schema_method(grpc->schema, PATH)};
+    list_init(&s->parts);
     grpc_call_set_data(call, s);
     grpc_call_set_idle(call, true); /* until a request comes */
 }
@@ -327,10 +324,8 @@ static part *part_new(infer_stream *s)
                             .local = grpc_call_over_unix(s->call),
                             .connection = grpc_call_connection(s->call),
                             .from = grpc_call_from(s->call)},
-                .stream = s,
-                .next = s->parts};
-    if (p->next) p->next->prev = p;
-    s->parts = p;
+                .stream = s};
+    list_put(&s->parts, &p->link);
     if (s->n_parts == 0) grpc_call_set_idle(s->call, false);
     if (++s->n_parts == PARTS_MAX) grpc_call_pause(s->call, true);
     note_timeout(p);
@@ -389,9 +384,8 @@ static void on_cancelled(void *user, grpc_call *call)
 {
     infer_stream *s = grpc_call_data(call);
     if (!s) return;
-    while (s->parts) {
-        part *p = s->parts;
-        s->parts = p->next;
+    for (part *p; (p = list_first(&s->parts, part, link));) {
+        list_take(&p->link);
         if (p->ingress.rq) ingress_request_leave(&p->ingress);
         free_part(p);
     }

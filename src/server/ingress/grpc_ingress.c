@@ -655,6 +655,8 @@ static int open_grpc(gateway *g, shoal_err *err)
     g->grpc = calloc(1, sizeof *g->grpc);
     if (!g->grpc) return err_nomem(err);
     g->grpc->gateway = g;
+    list_init(&g->grpc->watches);
+    list_init(&g->grpc->askers);
     return open_server(g->grpc, err);
 }
 

@@ -2,6 +2,7 @@
 #ifndef INGRESS_GRPC_INGRESS_IMPL_H
 #define INGRESS_GRPC_INGRESS_IMPL_H
 
+#include "base/list.h"
 #include "messages/proto_schema.h"
 #include "ingress/grpc_ingress.h"
 #include "ingress/http_ingress.h"
@@ -18,9 +19,9 @@ struct grpc_ingress {
     grpc_method *methods;
     grpc_stream_method pieces;      /* of shoal.v1.Shoal/Transcribe */
     const proto_method **described; /* of GRPC_RPCS, in its order */
-    grpc_watch *watches;            /* grpc_health.c's */
+    list_node watches;              /* grpc_health.c's */
     size_t n_watches;
-    grpc_asker *askers; /* grpc_reflection.c's */
+    list_node askers;   /* grpc_reflection.c's */
     bool hears;         /* the registry */
     bool closing;       /* the gateway goes: messages that are still being read become no requests */
     size_t n_jobs;      /* long messages in the thread pool, which read the schema */

@@ -121,18 +121,13 @@ static void grpc_reflection_put_answer(buf *out, const proto_schema *s, const qu
 /* ---- streams ------------------------------------------------------------------------------------- */
 
 struct grpc_asker {
-    grpc_ingress *at;
     grpc_call *call;
-    grpc_asker *next, *prev;
+    list_node link; /* in the askers of grpc */
 };
 
 static void grpc_reflection_forget(grpc_asker *a)
 {
-    if (a->prev)
-        a->prev->next = a->next;
-    else
-        a->at->askers = a->next;
-    if (a->next) a->next->prev = a->prev;
+    list_take(&a->link);
     free(a);
 }
 
@@ -151,9 +146,8 @@ static void on_begin(void *user, grpc_call *call)
                       grpc->gateway->draining ? "the server is shutting down" : "out of memory");
         return;
     }
-    *a = (grpc_asker){.at = grpc, .call = call, .next = grpc->askers};
-    if (a->next) a->next->prev = a;
-    grpc->askers = a;
+    *a = (grpc_asker){.call = call};
+    list_put(&grpc->askers, &a->link);
     grpc_call_set_data(call, a);
     grpc_call_set_idle(call, true); /* its answers leave at once */
 }
@@ -201,8 +195,8 @@ static void on_cancelled(void *user, grpc_call *call)
 
 void grpc_reflection_drain(grpc_ingress *grpc)
 {
-    while (grpc->askers)
-        grpc_reflection_end(grpc->askers->call, GRPC_UNAVAILABLE, "the server is shutting down");
+    for (grpc_asker *a; (a = list_first(&grpc->askers, grpc_asker, link));)
+        grpc_reflection_end(a->call, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
 #define STREAM(version)                                                                          \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/list.h"
 #include "json/json_put.h"
 #include "request/admission.h"
 #include "ingress/http_ingress.h"
@@ -31,7 +32,7 @@ enum { CODE_GOING_AWAY = 1001, CODE_NOT_TEXT = 1003, CODE_POLICY = 1008, CODE_TR
 typedef struct ws_call {
     ingress_request ingress; /* first */
     struct ws_socket *socket;
-    struct ws_call *next, *prev;
+    list_node link; /* in the calls of socket */
     envelope ask;
     size_t held;         /* of its body: http_hold */
     bool entering, over; /* ingress_request_enter has not returned; the final call has come */
@@ -53,7 +54,7 @@ struct ws_socket {
     gateway *gateway;
     http_request *http; /* for the handshake's headers; it lives as long as this */
     websocket *ws;
-    ws_call *calls;
+    list_node calls;
     size_t n_calls;
     uint64_t begun_ms;
     bool is_known; /* it has shown a key, or needs none */
@@ -165,11 +166,7 @@ static ws_call *call_of(const ingress_request *in)
 static void ws_ingress_call_free(ws_call *c)
 {
     ws_socket *s = c->socket;
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        s->calls = c->next;
-    if (c->next) c->next->prev = c->prev;
+    list_take(&c->link);
     if (--s->n_calls == 0) http_set_idle(s->http, true);
     http_hold(s->http, &c->held, 0);
     envelope_done(&c->ask);
@@ -282,7 +279,7 @@ static const ingress_request_ops WS_OPS = {.method = ws_ingress_method,
 
 static ws_call *find_call(const ws_socket *s, const char *id)
 {
-    for (ws_call *c = s->calls; c; c = c->next)
+    list_each (c, &s->calls, ws_call, link)
         if (strcmp(c->ask.id, id) == 0) return c;
     return NULL;
 }
@@ -367,11 +364,9 @@ static int ws_ingress_start(ws_socket *s, envelope *a, api_error *e)
                                .has_timeout = a->has_timeout,
                                .timeout_ms = a->timeout_ms},
                    .socket = s,
-                   .next = s->calls,
                    .ask = *a,
                    .held = held};
-    if (s->calls) s->calls->prev = c;
-    s->calls = c;
+    list_put(&s->calls, &c->link);
     s->n_calls++;
     http_set_idle(s->http, false);
     if (!s->is_known && knows(s, c->ingress.key)) welcome(s);
@@ -465,9 +460,9 @@ static void ws_ingress_on_closed(void *user, unsigned code)
     ws_socket *s = user;
     gateway *g = s->gateway;
     pool_job_leave(s->job ? &s->job->job : NULL);
-    while (s->calls) {
-        ingress_request_leave(&s->calls->ingress);
-        ws_ingress_call_free(s->calls);
+    for (ws_call *c; (c = list_first(&s->calls, ws_call, link));) {
+        ingress_request_leave(&c->ingress);
+        ws_ingress_call_free(c);
     }
     if (s->prev)
         s->prev->next = s->next;
@@ -510,6 +505,7 @@ static ws_socket *socket_new(gateway *g, http_request *http)
                           .ping_ms = PING_MS};
     ws_socket *s = calloc(1, sizeof *s);
     websocket_events ev = {.user = s, .message = ws_ingress_on_message, .closed = ws_ingress_on_closed};
+    if (s) list_init(&s->calls);
     if (!s || start_timer(g) != 0) {
         http_respond(http, 503, NULL, 0, NULL, 0);
         free(s);

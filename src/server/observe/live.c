@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "json/json_put.h"
 #include "cluster/node.h"
 #include "request/admission.h"
@@ -23,7 +24,7 @@ typedef struct live_item {
 } live_item;
 
 typedef struct listener {
-    struct listener *next, *prev;
+    list_node link; /* in the listeners of live */
     struct live *live;
     gateway_request *rq;
     uint64_t beat, told_ns; /* of its last event */
@@ -34,7 +35,7 @@ struct live {
     env_timer *beats;
     uint64_t beat;
     live_item *items, *at; /* at: where the next description is expected */
-    listener *listeners;
+    list_node listeners;
     size_t n_listeners;
     buf here; /* this machine, as of here_ns */
     uint64_t here_ns;
@@ -96,7 +97,7 @@ static const char *const KINDS[] = {
 static uint64_t heard_by_all(const live *l)
 {
     uint64_t beat = l->beat;
-    for (const listener *x = l->listeners; x; x = x->next)
+    list_each (x, &l->listeners, listener, link)
         if (x->beat < beat) beat = x->beat;
     return beat;
 }
@@ -237,11 +238,7 @@ static void live_leave(void *work)
 {
     listener *x = work;
     live *l = x->live;
-    if (x->prev)
-        x->prev->next = x->next;
-    else
-        l->listeners = x->next;
-    if (x->next) x->next->prev = x->prev;
+    list_take(&x->link);
     if (--l->n_listeners == 0) l->g->time.timer_stop(l->beats);
     free(x);
 }
@@ -263,10 +260,8 @@ static void on_beat(void *user)
     live *l = user;
     l->g->time.timer_start(l->beats, LIVE_BEAT_MS);
     live_look(l);
-    for (listener *x = l->listeners, *next; x; x = next) {
-        next = x->next;
+    list_each (x, &l->listeners, listener, link)
         if (may_hear(x)) live_tell(l, x);
-    }
     if (l->draft.failed) buf_done(&l->draft);
 }
 
@@ -274,9 +269,8 @@ static listener *live_join(live *l, gateway_request *rq)
 {
     listener *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (listener){.live = l, .rq = rq, .next = l->listeners};
-    if (x->next) x->next->prev = x;
-    l->listeners = x;
+    *x = (listener){.live = l, .rq = rq};
+    list_put(&l->listeners, &x->link);
     if (l->n_listeners++ == 0) l->g->time.timer_start(l->beats, LIVE_BEAT_MS);
     return x;
 }
@@ -315,6 +309,7 @@ int live_open(gateway *g, shoal_err *err)
     live *l = calloc(1, sizeof *l);
     if (!l) return err_nomem(err);
     l->g = g;
+    list_init(&l->listeners);
     g->live = l;
     l->beats = g->time.timer_new(g->time.user, on_beat, l);
     return l->beats ? 0 : err_nomem(err);
@@ -322,9 +317,9 @@ int live_open(gateway *g, shoal_err *err)
 
 void live_drain(gateway *g)
 {
-    while (g->live->listeners) {
-        gateway_request *rq = g->live->listeners->rq;
-        live_leave(g->live->listeners);
+    for (listener *x; (x = list_first(&g->live->listeners, listener, link));) {
+        gateway_request *rq = x->rq;
+        live_leave(x);
         request_watch(rq, NULL, NULL);
         request_stream_end(rq);
     }
