@@ -171,7 +171,7 @@ bool args_digest(const args *x, sha256_digest *ret)
 {
     sha256 *h = sha256_new();
     if (!h) return false;
-    for (size_t i = 1; i < x->n; i++) sha256_add(h, x->v[i], strlen(x->v[i]) + 1);
+    for (size_t i = 1; i < x->n; i++) sha256_add_text(h, x->v[i]);
     sha256_end(h, ret);
     return true;
 }

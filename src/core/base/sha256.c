@@ -37,6 +37,11 @@ void sha256_add(sha256 *s, const void *data, size_t n)
     }
 }
 
+void sha256_add_text(sha256 *s, const char *text)
+{
+    sha256_add(s, text, strlen(text) + 1);
+}
+
 void sha256_end(sha256 *s, sha256_digest *ret)
 {
     SHA256_Final(ret->bytes, &s->ctx);

@@ -15,6 +15,7 @@ typedef struct sha256_digest {
 typedef struct sha256 sha256;
 sha256 *sha256_new(void); /* NULL when out of memory */
 void sha256_add(sha256 *s, const void *data, size_t n);
+void sha256_add_text(sha256 *s, const char *text); /* with its NUL, so that "ab", "c" is not "a", "bc" */
 void sha256_end(sha256 *s, sha256_digest *ret); /* frees s */
 /* All at once: n bytes, resp. a file (errors as file_open_regular's, and SHOAL_EIO). A file that is
  * changed meanwhile has some digest. */

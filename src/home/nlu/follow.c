@@ -73,19 +73,14 @@ int follow_asked(const device_option **ret, const grounding *g, const lexicon *l
     return 0;
 }
 
-static void follow_add(sha256 *h, const char *text)
-{
-    sha256_add(h, text, strlen(text) + 1);
-}
-
 int follow_digest(sha256_digest *ret, const device_option *o)
 {
     sha256 *h = sha256_new();
     if (!h) return SHOAL_ENOMEM;
-    follow_add(h, o->say);
+    sha256_add_text(h, o->say);
     for (size_t i = 0; i < o->n_calls; i++) {
-        follow_add(h, o->calls[i].name);
-        follow_add(h, o->calls[i].arguments);
+        sha256_add_text(h, o->calls[i].name);
+        sha256_add_text(h, o->calls[i].arguments);
     }
     sha256_end(h, ret);
     return 0;

@@ -76,21 +76,16 @@ static int read_intended(stage_run *s, const stage_run *of, intended *x)
 
 /* ---- questions --------------------------------------------------------------------------------- */
 
-static void add_part(sha256 *h, const char *text)
-{
-    sha256_add(h, text, strlen(text) + 1);
-}
-
 /* What a yes stands for: these devices, these actions, no others. */
 static int digest_of(const stage_run *s, const guard_case *c, sha256_digest *ret)
 {
     sha256 *h = sha256_new();
     if (!h) return SHOAL_ENOMEM;
     for (size_t i = 0; c->by_match && i < c->found->n; i++)
-        add_part(h, s->run->in->devices[c->found->devices[i].device].id);
-    for (size_t i = 0; i < c->n_targets; i++) add_part(h, c->targets[i]);
-    add_part(h, "");
-    for (size_t i = 0; i < c->n_actions; i++) add_part(h, c->actions[i]);
+        sha256_add_text(h, s->run->in->devices[c->found->devices[i].device].id);
+    for (size_t i = 0; i < c->n_targets; i++) sha256_add_text(h, c->targets[i]);
+    sha256_add_text(h, "");
+    for (size_t i = 0; i < c->n_actions; i++) sha256_add_text(h, c->actions[i]);
     sha256_end(h, ret);
     return 0;
 }

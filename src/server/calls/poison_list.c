@@ -36,8 +36,8 @@ static bool digest_of(const call_order *o, sha256_digest *ret)
     if (o->feed && !more) return false; /* half a request is like many others */
     sha256 *s = sha256_new();
     if (!s) return false;
-    sha256_add(s, CALL_TASKS[o->task].name, strlen(CALL_TASKS[o->task].name) + 1);
-    sha256_add(s, o->model, strlen(o->model) + 1);
+    sha256_add_text(s, CALL_TASKS[o->task].name);
+    sha256_add_text(s, o->model);
     bool whole = add_request(s, o);
     if (more) sha256_add(s, more, sizeof *more);
     sha256_end(s, ret);

@@ -19,7 +19,7 @@ static int session_digest(sha256_digest *ret, const process_input *in)
     const char *const parts[] = {in->owner ? in->owner : "", in->pipeline->name, in->session};
     sha256 *h = sha256_new();
     if (!h) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) sha256_add(h, parts[i], strlen(parts[i]) + 1);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) sha256_add_text(h, parts[i]);
     sha256_end(h, ret);
     return 0;
 }

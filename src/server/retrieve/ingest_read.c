@@ -184,8 +184,8 @@ int ingest_digest(plain_type type, const char *metadata, const char *text, size_
     sha256_digest digest;
     int rc = 0;
     if (!h) return err_nomem(err);
-    sha256_add(h, plain_type_name(type), strlen(plain_type_name(type)) + 1);
-    sha256_add(h, metadata, strlen(metadata) + 1);
+    sha256_add_text(h, plain_type_name(type));
+    sha256_add_text(h, metadata);
     for (size_t at = 0, part; rc == 0 && at < n; at += part) {
         part = n - at < STEPS_PER_CHECK ? n - at : STEPS_PER_CHECK;
         sha256_add(h, text + at, part);
