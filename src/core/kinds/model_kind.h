@@ -74,6 +74,11 @@ typedef struct model_kind_size {
 } model_kind_size;
 model_kind_size model_kind_measure(const char *path);
 
+/* What a replica counts for keys and values where kv_mb does not say it, for those who know nothing of the model but its
+ * file: the least ceiling that a worker sets by itself. It sets a higher one as far as half of the memory that is left
+ * allows (kv_default_bytes of net), so this is what has to fit. */
+#define MODEL_KV_LEAST_BYTES ((uint64_t)64 << 20)
+
 /* For rows. */
 bool model_view_has(const model_view *v, const char *file); /* directly in the folder or repository */
 bool model_view_begins(const model_view *v, const char *bytes, size_t n);

@@ -37,10 +37,10 @@ const char *context_plan_key(const model *m, const engine_options *o, size_t ser
     return o->kv_bytes || served < KV_DEFAULT_CTX ? "kv_mb" : "context";
 }
 
-static size_t room(const kv_shape *shape, size_t bytes, size_t n_ctx, shoal_err *err)
+static size_t room(const kv_shape *shape, const engine_options *o, size_t n_ctx, shoal_err *err)
 {
-    size_t n_pages, tokens = n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX;
-    if (bytes == 0 && kv_default_bytes(shape, tokens, &bytes, err) != 0) return 0;
+    size_t n_pages, bytes = o->kv_bytes;
+    if (bytes == 0 && kv_default_bytes(shape, kv_default_tokens(o->n_ctx, n_ctx), &bytes, err) != 0) return 0;
     return kv_pages_in(shape, bytes, &n_pages, err) == 0 ? n_pages * KV_PAGE_TOKENS : 0;
 }
 
@@ -52,6 +52,6 @@ size_t context_plan_served(const model *m, const engine_options *o)
     if (!decodes(c)) return n_ctx;
     kv_shape shape = net_ops_for(c, &err)->kv(m);
     if (shape.n_layer == 0 || kv_shape_keep_as(&shape, o->kv_type, &err) != 0) return 0;
-    size_t most = room(&shape, o->kv_bytes, n_ctx, &err);
+    size_t most = room(&shape, o, n_ctx, &err);
     return most < n_ctx ? most : n_ctx;
 }

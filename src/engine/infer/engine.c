@@ -102,8 +102,8 @@ static int make_cache(engine *e, shoal_err *err)
     size_t bytes = e->o.kv_bytes;
     kv_shape shape = e->o.shards ? e->ops->kv_part(e->m, e->o.shards->part) : e->ops->kv(e->m);
     int rc = kv_shape_keep_as(&shape, e->o.kv_type, err);
-    size_t tokens = e->o.n_ctx || e->n_ctx < KV_DEFAULT_CTX ? e->n_ctx : KV_DEFAULT_CTX;
-    if (rc == 0 && bytes == 0) rc = kv_default_bytes(&shape, tokens, &bytes, err);
+    if (rc == 0 && bytes == 0)
+        rc = kv_default_bytes(&shape, kv_default_tokens(e->o.n_ctx, e->n_ctx), &bytes, err);
     if (rc == 0 && e->o.shards) rc = meet_shards(e, &shape, &bytes, err);
     if (rc == 0) rc = kv_new(&e->kv, &shape, bytes, err);
     if (rc == 0) rc = check_ctx(e, err);

@@ -53,7 +53,7 @@ static int make_cache(stage *s, const model *m, const stage_options *o, shoal_er
     kv_shape shape = s->ops->kv_part(m, o->part);
     int rc = kv_shape_keep_as(&shape, o->kv_type, err);
     if (rc) return rc;
-    rc = kv_new(&s->kv, &shape, o->kv_bytes ? o->kv_bytes : (size_t)64 << 20, err);
+    rc = kv_new(&s->kv, &shape, o->kv_bytes ? o->kv_bytes : KV_DEFAULT_BYTES, err);
     if (rc) return rc;
     size_t max_batch = o->max_batch ? o->max_batch : 32, n_ctx = s->c->n_ctx;
     if (o->n_ctx && o->n_ctx < n_ctx) n_ctx = o->n_ctx;

@@ -228,12 +228,12 @@ static bool manager_kinds_has_room(job *j, const worker_spec *s, uint64_t bytes,
     if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
         return true;
     job_fail(j, 507, "no_room",
-             "%s needs about %llu MiB (%u x %llu MiB of file and up to %llu MiB beside it, most for keys and "
+             "%s needs %s %llu MiB (%u x %llu MiB of file and %llu MiB beside it, most for keys and "
              "values), and %s has "
              "%llu MiB free%s; unload another model, or give it less (kv_mb, replicas)",
-             s->model, (unsigned long long)(need / MIB), n_new, (unsigned long long)(bytes / MIB),
-             (unsigned long long)((managed_model_need(0, s, 1)) / MIB), room.by,
-             (unsigned long long)(room.free_bytes / MIB),
+             s->model, s->kv_bytes ? "about" : "at least", (unsigned long long)(need / MIB), n_new,
+             (unsigned long long)(bytes / MIB), (unsigned long long)((managed_model_need(0, s, 1)) / MIB),
+             room.by, (unsigned long long)(room.free_bytes / MIB),
              taken ? ", less what models need that are being loaded" : "");
     return false;
 }

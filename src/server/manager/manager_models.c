@@ -6,9 +6,10 @@
 #include "base/file.h"
 #include "logging/log.h"
 #include "cluster/registry.h"
+#include "kinds/model_kind.h"
 #include "manager/manager_impl.h"
 
-enum { KV_DEFAULT_MB = 64, PROCESS_MB = 16, TOLD_TICKS = 4, WRITE_AGAIN_TICKS = 60 };
+enum { PROCESS_MB = 16, TOLD_TICKS = 4, WRITE_AGAIN_TICKS = 60 };
 
 managed_model *managed_model_find(const manager *k, const char *name)
 {
@@ -124,7 +125,7 @@ bool managed_model_elsewhere(const manager *k, const char *name)
  * size: UINT64_MAX is more than there is anywhere. */
 uint64_t managed_model_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas)
 {
-    uint64_t kv = s->kv_bytes ? s->kv_bytes : (uint64_t)KV_DEFAULT_MB << 20;
+    uint64_t kv = s->kv_bytes ? s->kv_bytes : MODEL_KV_LEAST_BYTES;
     uint64_t sum;
     if (__builtin_add_overflow(file_bytes, kv + ((uint64_t)PROCESS_MB << 20), &sum)) return UINT64_MAX;
     return __builtin_mul_overflow(sum, (uint64_t)n_replicas, &sum) ? UINT64_MAX : sum;

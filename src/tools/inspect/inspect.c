@@ -73,7 +73,7 @@ static void find_memory(inspect_report *r, const model *m, const net_ops *ops)
         kv_shape s = ops->kv(m);
         size_t all, page, n_ctx = model_get_config(m)->n_ctx;
         if (kv_page_bytes(&s, &page, NULL) == 0) r->kv_token_bytes = page / KV_PAGE_TOKENS;
-        if (kv_default_bytes(&s, n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX, &kv, NULL) != 0) kv = 0;
+        if (kv_default_bytes(&s, kv_default_tokens(0, n_ctx), &kv, NULL) != 0) kv = 0;
         if (!size_mul(r->kv_token_bytes, n_ctx, &all) && all < kv) kv = all;
     }
     r->memory_bytes = r->file_bytes + kv;

@@ -21,7 +21,7 @@
 #include "serve/serve_stages.h"
 #include "serve/serve_tools.h"
 
-enum { KV_DEFAULT_MB = 64, DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
+enum { DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
 
 /* ---- files ---- */
 
@@ -141,7 +141,7 @@ void serve_models_free(worker_spec *specs, size_t n)
 placement_model serve_models_want(const gateway_config *c, const worker_spec *specs, size_t i)
 {
     const config_model *m = &c->models[i];
-    uint64_t kv_bytes = (uint64_t)(m->kv_mb ? m->kv_mb : KV_DEFAULT_MB) << 20;
+    uint64_t kv_bytes = m->kv_mb ? (uint64_t)m->kv_mb << 20 : MODEL_KV_LEAST_BYTES;
     return (placement_model){.name = m->name,
                              .n_replicas = m->replicas ? m->replicas : 1,
                              .n_standby = m->standby,

@@ -7,9 +7,8 @@
 #include "cluster/stage_name.h"
 #include "infer/stage.h"
 #include "agent/stage_spec.h"
+#include "kinds/model_kind.h"
 #include "serve/serve_models.h"
-
-enum { KV_DEFAULT_MB = 64 };
 
 /* ---- in the process that reads --------------------------------------------------------------------- */
 
@@ -86,7 +85,7 @@ static int take_shape(void *user, const gateway_config *c, size_t i, const json_
                      .outer_bytes = serve_stages_number(j, "outer_bytes"),
                      .head_bytes = serve_stages_number(j, "head_bytes"),
                      .head_multiplies = serve_stages_number(j, "head_multiplies"),
-                     .kv_bytes = (uint64_t)(m->kv_mb ? m->kv_mb : KV_DEFAULT_MB) << 20};
+                     .kv_bytes = m->kv_mb ? (uint64_t)m->kv_mb << 20 : MODEL_KV_LEAST_BYTES};
     const char *task = json_string_value(json_object_get(said, "task"));
     if (s.n_layer == 0 || !task || strcmp(task, task_name(TASK_GENERATE)) != 0)
         return config_fail(c, err,

@@ -375,6 +375,10 @@ static void the_default_ceiling_holds_one_long_sequence(void **state)
     size_t page, bytes, half = (size_t)(memory_headroom_read("").free_bytes / 2);
     assert_int_equal(kv_page_bytes(&large, &page, NULL), 0);
     assert_int_equal(page, 2 << 20);
+    /* What is asked for is reckoned with, and not 8,192 tokens of it. */
+    assert_int_equal(kv_default_tokens(0, CTX_4K), CTX_4K);
+    assert_int_equal(kv_default_tokens(0, CTX_16K), KV_DEFAULT_CTX);
+    assert_int_equal(kv_default_tokens(CTX_16K, CTX_16K), CTX_16K);
     assert_int_equal(kv_default_bytes(&large, CTX_4K, &bytes, NULL), 0);
     assert_int_equal(bytes, half / 2 > 256 * page ? 256 * page : bytes);
     assert_int_equal(kv_default_bytes(&large, CTX_16K, &bytes, NULL), 0);

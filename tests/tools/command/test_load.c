@@ -508,7 +508,7 @@ static void the_time_of_who_listens_is_known(void **state)
     assert_int_equal(load_cpu_find(&(http_where){.host = "localhost", .port = s.port}), getpid());
     assert_int_equal(load_cpu_find(&(http_where){.host = "192.0.2.1", .port = s.port}),
                      0); /* another machine's port */
-    assert_int_equal(load_cpu_find(&(http_where){"/run/x.sock", 0}), 0);
+    assert_int_equal(load_cpu_find(&(http_where){.host = "/run/x.sock"}), 0);
     int status;
     assert_int_equal(http_client_once(&(http_where){.host = "127.0.0.1", .port = s.port},
                                       &(http_ask){.path = "/"}, &status, NULL, NULL),

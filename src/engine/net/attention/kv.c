@@ -107,6 +107,11 @@ static int map_memory(kv *c, shoal_err *err)
     return 0;
 }
 
+size_t kv_default_tokens(size_t asked, size_t n_ctx)
+{
+    return asked || n_ctx < KV_DEFAULT_CTX ? n_ctx : KV_DEFAULT_CTX;
+}
+
 int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_err *err)
 {
     size_t page, bytes;

@@ -32,6 +32,7 @@
 
 #include "base/err.h"
 #include "compute/compute.h"
+#include "kinds/model_kind.h"
 #include "net/attention/kv_type.h"
 #include "net/seq_state.h"
 
@@ -102,7 +103,9 @@ int kv_pages_in(const kv_shape *shape, size_t max_bytes, size_t *ret, shoal_err 
 /* A ceiling for those who name none: room for one sequence of n_tokens (KV_DEFAULT_CTX where nobody asks for more), but
  * at most half of what this machine has left, and no less than KV_DEFAULT_BYTES. Pages are taken from the system as
  * sequences need them. SHOAL_EINVALID as above. */
-enum { KV_DEFAULT_BYTES = 64 << 20, KV_DEFAULT_CTX = 8192 };
+enum { KV_DEFAULT_BYTES = MODEL_KV_LEAST_BYTES, KV_DEFAULT_CTX = 8192 };
+/* The n_tokens of an engine: `asked` (0: nobody did), or as much of n_ctx as is taken unasked. */
+size_t kv_default_tokens(size_t asked, size_t n_ctx);
 int kv_default_bytes(const kv_shape *shape, size_t n_tokens, size_t *ret, shoal_err *err);
 /* As many pages as fit in max_bytes; SHOAL_ELIMIT when not even one does. */
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err);
