@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chat/chat_impl.h"
+#include "gotemplate/gotemplate.h"
 #include "jinja/jinja.h"
 
 struct chat_template {
@@ -61,6 +62,17 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
         t->thinking = thinking_named(t->calls->thinking);
     *ret = t;
     return 0;
+}
+
+int chat_template_compile_go(chat_template **ret, const char *source, size_t len, const char *what,
+                             shoal_err *err)
+{
+    buf jinja = {0};
+    int rc = gotemplate_to_jinja(&jinja, source, len, NULL, err);
+    if (rc != 0) err_prefix(err, rc, "%s", what);
+    if (rc == 0) rc = chat_template_compile(ret, jinja.data, jinja.len, what, err);
+    buf_done(&jinja);
+    return rc;
 }
 
 void chat_template_free(chat_template *t)

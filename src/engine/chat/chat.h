@@ -24,6 +24,9 @@ extern const char chat_template_plain[], chat_template_plain_stop[];
 /* The source is copied; `what` names it in errors, which give the line. */
 int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
                           shoal_err *err);
+/* The same of a template of Ollama, in Go's text/template (gotemplate.h). Its source is what it becomes in Jinja. */
+int chat_template_compile_go(chat_template **ret, const char *source, size_t len, const char *what,
+                             shoal_err *err);
 void chat_template_free(chat_template *t);
 /* The source it was compiled from; borrowed. */
 const char *chat_template_source(const chat_template *t);

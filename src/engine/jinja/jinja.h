@@ -79,8 +79,8 @@ typedef enum {
 
 typedef struct jvalue {
     jkind kind;
-    bool b;
-    int64_t i; /* V_INT; V_FUNCTION and V_METHOD: which */
+    bool b;    /* V_BOOL; V_LIST and V_DICT: nil in Go (jinja_go.h) */
+    int64_t i; /* V_INT; V_FUNCTION and V_METHOD: which; V_LIST and V_DICT: the type in Go */
     double f;
     const char *s; /* V_STRING; V_METHOD: its name */
     size_t n;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "jinja/jinja.h"
+#include "jinja/jinja_go.h"
 
 static jvalue fn_range(jrun *r, const jargs *a)
 {
@@ -68,22 +68,24 @@ static jvalue fn_strftime(jrun *r, const jargs *a)
     return f.marks ? jinja_foreign(r, s) : s;
 }
 
-static const struct {
-    const char *name;
-    jvalue (*fn)(jrun *r, const jargs *a);
-} functions[] = {
+static const jfunction functions[] = {
     {"range", fn_range},           {"namespace", fn_namespace},   {"dict", fn_dict},
     {"raise_exception", fn_raise}, {"strftime_now", fn_strftime},
 };
+enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 
+/* Those for templates of Ollama follow the others. */
 int jinja_function_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (!strcmp(functions[i].name, name)) return (int)i;
+    for (int i = 0; i < N_FUNCTIONS; i++)
+        if (!strcmp(functions[i].name, name)) return i;
+    for (int i = 0; !strncmp(name, "go_", 3) && jinja_go_functions[i].name; i++)
+        if (!strcmp(jinja_go_functions[i].name, name)) return N_FUNCTIONS + i;
     return -1;
 }
 
 jvalue jinja_function(jrun *r, int which, const jargs *args)
 {
-    return functions[which].fn(r, args);
+    return which < N_FUNCTIONS ? functions[which].fn(r, args)
+                               : jinja_go_functions[which - N_FUNCTIONS].fn(r, args);
 }
