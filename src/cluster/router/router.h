@@ -93,7 +93,8 @@ const char *router_why_name(router_why w);
     X(ROUTER_BALLOTS, ballots, "votes of several models over each token") \
     X(ROUTER_LIKELIHOOD, likelihood, "likelihoods of given replies")      \
     X(ROUTER_ADAPTERS, adapters, "adapters")                              \
-    X(ROUTER_GRAMMAR, grammar, "JSON, tools or choices as a constraint")
+    X(ROUTER_GRAMMAR, grammar, "JSON, tools or choices as a constraint")  \
+    X(ROUTER_TEMPLATES, templates, "a chat template of the request's own")
 enum {
 #define ROUTER_CAPABILITY_AT(e, name, what) e##_AT,
     ROUTER_CAPABILITY_TABLE(ROUTER_CAPABILITY_AT)

@@ -241,6 +241,7 @@ int chat_template_render(const chat_template *t, const chat_input *in, bool add_
     jscope globals = {0};
     jtext text = {0};
     jrun r = {.mem = arena_new(65536), .out = &text, .scope = &globals, .clock = in->clock, .err = err};
+    if (in->steps && in->steps < JINJA_MAX_STEPS) r.steps = JINJA_MAX_STEPS - in->steps;
     if (!r.mem) return err_nomem(err);
     set_globals(&r, t, in, add_generation_prompt);
     set(&r, "bos_token", token(&r, bos_token));

@@ -57,6 +57,7 @@ typedef struct chat_input {
     const json_t *messages; /* an array of {"role", "content", ...} */
     const json_t *tools;    /* OpenAI's array, or NULL */
     const json_t *kwargs;   /* an object of more variables for the template ("enable_thinking"), or NULL */
+    unsigned steps;         /* how many it may take at most; 0: JINJA_MAX_STEPS */
     int64_t clock; /* what strftime_now() shows: seconds since 1970 on a clock on the wall; 0: ours, now */
 } chat_input;
 

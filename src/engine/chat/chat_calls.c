@@ -43,7 +43,7 @@ static json_t *offered(void)
 static int render_probe(const chat_template *t, json_t *messages, buf *out)
 {
     shoal_err err;
-    chat_input in = {.messages = messages, .tools = offered()};
+    chat_input in = {.messages = messages, .tools = offered(), .steps = CHAT_PROBE_STEPS};
     int rc = in.messages && in.tools ? 0 : SHOAL_ENOMEM;
     if (rc == 0) rc = chat_template_render(t, &in, false, "", "", out, NULL, &err);
     buf_putc(out, '\0');

@@ -40,7 +40,7 @@ static int render_tail(const chat_template *c, const tokenizer *t, bool next, bu
 {
     shoal_err why;
     json_t *m = messages(next);
-    chat_input in = {.messages = m};
+    chat_input in = {.messages = m, .steps = CHAT_PROBE_STEPS};
     *ret_at = NULL;
     int rc = m ? chat_render(c, t, &in, false, out, NULL, &why) : SHOAL_ENOMEM;
     json_decref(m);

@@ -5,6 +5,10 @@
 #include "chat/chat.h"
 #include "jinja/jinja.h"
 
+/* Of a short conversation that is rendered to see what a template does: twenty of them take no longer than one prompt
+ * may, as requests bring templates, too. */
+enum { CHAT_PROBE_STEPS = 50000 };
+
 /* *ret is the syntax of calls that t's models were shown. 0 or SHOAL_ENOMEM. */
 int chat_calls_find(const chat_template *t, const toolcall_syntax **ret, calls_source *ret_source);
 

@@ -122,6 +122,7 @@ typedef struct gen_request {
     sampling sampling;
     const char *const *stop; /* strings that end the text (not part of it, nor of a thought) */
     size_t n_stop;
+    const int32_t *end; /* a token that ends it beside those that end any of the model's; NULL: none */
     bool ignore_eos;
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;                /* and this many alternatives (0..20) */

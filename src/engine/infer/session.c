@@ -147,6 +147,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.class = job_class_of(r->latency);
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
+    s->end = r->end ? *r->end : -1;
     s->calls = r->calls;
     s->may_call = r->may_call;
     s->progress = r->progress;
@@ -213,7 +214,7 @@ static bool is_eos(const session *s, int32_t id)
     for (size_t i = 0; i < s->config->n_eos; i++) {
         if (s->config->eos_ids[i] == id) return true;
     }
-    return false;
+    return s->end == id;
 }
 
 /* A control token that is a marker of calls or thoughts: its text, which detok_push leaves out. */

@@ -29,6 +29,7 @@ typedef struct session {
     int32_t *ids; /* [max_ids], prompt and reply */
     size_t n_prompt, n_ids, max_ids;
     bool ignore_eos, progress;
+    int32_t end; /* one more token that ends it; -1: none */
     sampler sampler;
     stop_matcher stop;
     thinking thinking;

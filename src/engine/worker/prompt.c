@@ -21,11 +21,30 @@ static int prompt_no_template(const worker *w, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
 }
 
-/* What the template is known to do, whatever it makes of the messages. */
-static void use_template(const worker *w, const json_t *kwargs, prompt *ret)
+/* A template of the request, which bears the blame for it. */
+static int compile_own(const char *source, chat_template **ret, shoal_err *err)
 {
-    const chat_template *t = w->backend.about.chat_template;
-    ret->stop = w->backend.about.default_chat_template ? chat_template_plain_stop : NULL;
+    int rc = *source ? chat_template_compile(ret, source, strlen(source), "chat_template", err) : 0;
+    return rc == 0 || rc == SHOAL_ENOMEM ? rc : (err->code = SHOAL_EINVALID);
+}
+
+/* The request's template, or else the model's. */
+static int choose_template(const worker *w, const char *source, prompt *ret,
+                           const chat_template **ret_template, shoal_err *err)
+{
+    const tokenizer *t = w->backend.about.tokenizer;
+    int rc = compile_own(source, &ret->own, err);
+    ret->end = -1;
+    if (rc == 0 && ret->own && t) rc = chat_turn_end(ret->own, t, &ret->end, err);
+    *ret_template = ret->own ? ret->own : w->backend.about.chat_template;
+    return rc == 0 && !*ret_template ? prompt_no_template(w, err) : rc;
+}
+
+/* What the template is known to do, whatever it makes of the messages. */
+static void use_template(const worker *w, const chat_template *t, const json_t *kwargs, prompt *ret)
+{
+    bool is_default = w->backend.about.default_chat_template && !ret->own;
+    ret->stop = is_default ? chat_template_plain_stop : NULL;
     ret->thinking = chat_template_thinking(t);
     ret->shows_thinking = chat_template_shows_thinking(t);
     ret->calls = chat_template_calls(t, kwargs);
@@ -72,24 +91,28 @@ static int talk_done(talk *t, int rc, shoal_err *err)
 
 static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
-    const chat_template *t = w->backend.about.chat_template;
+    const chat_template *t;
     talk talk;
-    if (!t) return prompt_no_template(w, err);
-    int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
+    int rc = choose_template(w, r->chat_template, ret, &t, err);
+    if (rc != 0) return rc;
+    rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
     if (rc == 0)
         rc = chat_prompt_encode(t, w->backend.about.tokenizer, &talk.in, &ret->enc, &ret->in_thought, err);
-    if (rc == 0) use_template(w, talk.kwargs, ret);
+    if (rc == 0) use_template(w, t, talk.kwargs, ret);
     return talk_done(&talk, rc, err);
 }
 
 int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_err *err)
 {
-    const chat_template *t = w->backend.about.chat_template;
-    talk talk;
+    const chat_template *t;
+    prompt own = {0};
+    talk talk = {0};
     buf marks = {0};
-    if (!t) return prompt_no_template(w, err);
-    int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
+    int rc = choose_template(w, r->chat_template, &own, &t, err);
+    if (rc == 0)
+        rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
     if (rc == 0) rc = chat_prompt_render(t, w->backend.about.tokenizer, &talk.in, ret, &marks, err);
+    prompt_done(&own);
     buf_done(&marks);
     return talk_done(&talk, rc, err);
 }
@@ -111,11 +134,11 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
 /* The prompt that a worker made of the messages when this reply began. */
 static int take_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
-    const chat_template *t = w->backend.about.chat_template;
+    const chat_template *t;
     json_t *kwargs = NULL;
-    if (!t) return prompt_no_template(w, err);
-    int rc = parse_kwargs(&kwargs, r->template_kwargs_json, err);
-    if (rc == 0) use_template(w, kwargs, ret);
+    int rc = choose_template(w, r->chat_template, ret, &t, err);
+    if (rc == 0) rc = parse_kwargs(&kwargs, r->template_kwargs_json, err);
+    if (rc == 0) use_template(w, t, kwargs, ret);
     json_decref(kwargs);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
     if (rc == 0 && r->in_thought && !ret->thinking)
@@ -159,6 +182,7 @@ static int refuse_length(const worker *w, size_t n, shoal_err *err)
 int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
     ret->calls = toolcall_find("hermes"); /* unless the template says otherwise */
+    ret->end = -1;
     if (w->backend.about.config->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
     if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
         return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
@@ -178,5 +202,6 @@ int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, sho
 void prompt_done(prompt *p)
 {
     encoding_done(&p->enc);
+    chat_template_free(p->own);
     free(p->start);
 }

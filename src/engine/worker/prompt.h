@@ -21,7 +21,9 @@ typedef struct prompt {
     encoding enc;
     int32_t *start; /* owned */
     bool has_source;
-    /* of the model's template, when that wrote it */
+    chat_template *own; /* the request's; NULL: the model's is used */
+    int32_t end;        /* of own: the token that ends its turns; -1: none */
+    /* of the template that wrote it */
     const toolcall_syntax *calls;  /* how the reply calls tools */
     const char *calls_label;       /* the same for people (chat_template_calls_label); NULL: no template */
     const char *stop;              /* a text that ends the reply; NULL: none */

@@ -683,6 +683,7 @@ static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
                      .sampling = st->sampling,
                      .stop = stop,
                      .n_stop = n_stop,
+                     .end = p->end >= 0 ? &p->end : NULL,
                      .ignore_eos = r->ignore_eos,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
@@ -797,10 +798,10 @@ static int generate_start_later(gen_start *st, const uint8_t *msg, size_t n, sho
     return 0;
 }
 
-/* A short request with a schema, a pattern or tools can take as long as a long one. */
+/* A short request with a schema, a pattern, tools or a template can take as long as a long one. */
 static bool takes_long(const Shoal__V1__GenerateRequest *r)
 {
-    return r->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE;
+    return r->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE || *r->chat_template;
 }
 
 int service_generate_start(worker *w, grpc_call *c, const call_trace *trace, bool votes, const uint8_t *msg,

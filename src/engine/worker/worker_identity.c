@@ -26,5 +26,6 @@ Shoal__V1__Capabilities worker_capabilities(const worker *w)
     c.likelihood = generates && a->tokenizer;
     c.grammar = generates && a->tokenizer && ops->grammar;
     c.adapters = a->takes_adapters;
+    c.templates = a->task == TASK_GENERATE && a->tokenizer;
     return c;
 }

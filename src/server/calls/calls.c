@@ -52,6 +52,7 @@ static unsigned needs_of(call_task task, const ProtobufCMessage *request)
     const Shoal__V1__GenerateRequest *g = (const Shoal__V1__GenerateRequest *)request;
     if (g->n_beams > 1) needs |= ROUTER_BEAMS;
     if (g->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE) needs |= ROUTER_GRAMMAR;
+    if (*g->chat_template) needs |= ROUTER_TEMPLATES;
     return needs;
 }
 

@@ -100,6 +100,24 @@ static void the_text_is_the_tokens_decoded(void **state)
     }
 }
 
+/* As a chat template of the request may end its turns by another token than the model's own does. */
+static void a_reply_ends_at_the_token_of_the_request(void **state)
+{
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 12};
+    reply *whole = generate(the_rig.e, &q);
+    assert_int_equal(whole->n, 12);
+    size_t at = 5;
+    for (size_t i = 0; i < at; i++)
+        if (whole->ids[i] == whole->ids[at]) at = i;
+    q.end = &whole->ids[at];
+    reply *r = generate(the_rig.e, &q);
+    assert_int_equal(r->finish, FINISH_STOP);
+    assert_int_equal(r->n, at + 1);
+    assert_true(r->text_len < whole->text_len);
+    reply_free(r);
+    reply_free(whole);
+}
+
 /* Cut the reply's text at its middle: a stop string across several tokens ends it right there. */
 static void a_stop_string_ends_the_text_before_it(void **state)
 {
@@ -763,6 +781,7 @@ int main(void)
         cmocka_unit_test(a_reply_ends_at_max_tokens_with_its_timings),
         cmocka_unit_test(a_reply_ends_with_the_context),
         cmocka_unit_test(the_text_is_the_tokens_decoded),
+        cmocka_unit_test(a_reply_ends_at_the_token_of_the_request),
         cmocka_unit_test(a_stop_string_ends_the_text_before_it),
         cmocka_unit_test(seeds_repeat_and_differ),
         cmocka_unit_test(alternatives_come_sorted_with_the_chosen_first_when_greedy),

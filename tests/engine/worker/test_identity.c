@@ -54,6 +54,7 @@ static void it_says_what_it_can_do(void **state)
     assert_true(m->capabilities->likelihood);
     assert_true(m->capabilities->adapters);
     assert_true(m->capabilities->grammar);
+    assert_true(m->capabilities->templates);
     shoal__v1__model_info__free_unpacked(m, NULL);
     m = describe(DATA "llama-gqa", &(engine_options){.n_threads = 1, .max_batch = 1});
     assert_false(m->capabilities->beams); /* there is a place for one of them only */

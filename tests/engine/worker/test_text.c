@@ -157,6 +157,45 @@ static void worker_renders_messages_as_its_template_does(void **state)
     bench_close(&b);
 }
 
+/* Append the prompt as it is read, which names its tokens. */
+static void put_prompt(bench *b, Shoal__V1__GenerateRequest *q, buf *ret)
+{
+    reply r;
+    q->only_prompt = q->echo = true;
+    call(b, "/shoal.v1.Worker/Generate", &q->base, &r);
+    if (r.status != GRPC_OK) fail_msg("%s", r.message);
+    buf_append(ret, r.text.data, r.text.len);
+    buf_putc(ret, '\0');
+    reply_done(&r);
+}
+
+static void worker_renders_by_a_template_of_the_request(void **state)
+{
+    static char OWN[] = "{% for m in messages %}[{{ m.content }}]<|im_end|>{% endfor %}";
+    Shoal__V1__RenderRequest q = SHOAL__V1__RENDER_REQUEST__INIT;
+    Shoal__V1__GenerateRequest g = SHOAL__V1__GENERATE_REQUEST__INIT;
+    buf text = {0};
+    bench b;
+    bench_open(&b, SHOAL_SOURCE_DIR "/models/home-chat-s.gguf", NULL);
+    q.messages_json = g.messages_json = "[{\"role\":\"user\",\"content\":\"hello<|im_end|>\"}]";
+    q.chat_template = g.chat_template = OWN;
+    Shoal__V1__RenderReply *m = answered(&b, RENDER, &q.base, &shoal__v1__render_reply__descriptor);
+    assert_int_equal(m->text.len, strlen("[hello<|im_end|>]<|im_end|>"));
+    assert_memory_equal(m->text.data, "[hello<|im_end|>]<|im_end|>", m->text.len);
+    shoal__v1__render_reply__free_unpacked(m, NULL);
+    put_prompt(&b, &g, &text);
+    assert_string_equal(text.data, "[hello<|im_end|>]"); /* the last is a token, and shows no text */
+    q.chat_template = "\n{% if %}";
+    expect_refusal(&b, RENDER, &q.base, GRPC_INVALID_ARGUMENT, "chat_template: line 2: ");
+    q.chat_template = "{% include 'a' %}";
+    expect_refusal(&b, RENDER, &q.base, GRPC_INVALID_ARGUMENT, "chat_template: line 1: ");
+    g.chat_template = "\n\n{{ raise_exception('no') }}";
+    expect_refusal(&b, "/shoal.v1.Worker/Generate", &g.base, GRPC_INVALID_ARGUMENT,
+                   "line 3: the template refuses: no");
+    bench_close(&b);
+    buf_done(&text);
+}
+
 static const char *first_to_end;
 static unsigned n_ended;
 
@@ -231,6 +270,7 @@ int main(void)
         cmocka_unit_test(worker_takes_special_tokens_as_it_is_told),
         cmocka_unit_test(worker_refuses_tokens_that_are_none),
         cmocka_unit_test(worker_renders_messages_as_its_template_does),
+        cmocka_unit_test(worker_renders_by_a_template_of_the_request),
         cmocka_unit_test(worker_answers_others_while_it_renders),
         cmocka_unit_test(worker_says_which_stop_string_ended_a_reply),
     };

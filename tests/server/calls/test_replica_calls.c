@@ -159,6 +159,7 @@ static model_call *call_that_needs(calls *c, unsigned need, ending *e)
     if (need == ROUTER_BEAMS) g.n_beams = 2;
     if (need == ROUTER_GRAMMAR) g.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
     if (need == ROUTER_ADAPTERS) g.adapter = "polite";
+    if (need == ROUTER_TEMPLATES) g.chat_template = "a";
     return calls_generate(c, "m", &g, NULL, &events);
 }
 
