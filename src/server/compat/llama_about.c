@@ -304,6 +304,7 @@ void llama_template(gateway_request *rq)
     llama_base(j->model, base);
     q.messages_json = (char *)j->spec->messages_json;
     if (j->spec->tools_json) q.tools_json = (char *)j->spec->tools_json;
+    if (j->spec->chat_template) q.chat_template = (char *)j->spec->chat_template;
     if (j->spec->template_kwargs_json) q.template_kwargs_json = (char *)j->spec->template_kwargs_json;
     j->call = calls_render(rq->calls, base, &q, &ctx, on_rendered, j);
     await(j);

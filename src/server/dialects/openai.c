@@ -320,6 +320,7 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
     sampling->seed = sampling_seed(s->sampling.seed, (uint32_t)(k / s->n), (uint32_t)(k % s->n));
     if (s->messages_json) r.messages_json = (char *)s->messages_json;
     if (s->tools_json) r.tools_json = (char *)s->tools_json;
+    if (s->chat_template) r.chat_template = (char *)s->chat_template;
     if (s->template_kwargs_json) r.template_kwargs_json = (char *)s->template_kwargs_json;
     if (s->prompts) {
         const gen_prompt *p = &s->prompts[k / s->n];
@@ -358,6 +359,7 @@ static void key_prompts(cache_key *k, const gen_spec *s)
 {
     cache_key_str(k, "messages", s->messages_json); /* as the template sees them: in the client's order */
     cache_key_str(k, "tools", s->tools_json);
+    cache_key_str(k, "chat_template", s->chat_template);
     cache_key_str(k, "template_kwargs", s->template_kwargs_json);
     for (size_t i = 0; s->prompts && i < s->n_prompts; i++) {
         cache_key_str(k, "text", s->prompts[i].text);
@@ -410,11 +412,18 @@ static const char *openai_kind_of(const gen_spec *s)
     return s->chat ? "chat.completions" : s->texts ? s->texts : "completions";
 }
 
+/* Then equal messages make other prompts later. */
+static bool reads_clock(const gen_spec *s, const Shoal__V1__ModelInfo *model)
+{
+    if (s->chat_template) return strstr(s->chat_template, "strftime_now") != NULL;
+    return s->chat && model->template_reads_clock;
+}
+
 bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
                      sha256_digest *ret)
 {
     if (!openai_spec_is_deterministic(s) || !*model->identity) return false;
-    if (s->chat && model->template_reads_clock) return false;
+    if (reads_clock(s, model)) return false;
     cache_key *k = cache_key_new(openai_kind_of(s));
     cache_key_str(k, "identity", model->identity);
     cache_key_str(k, "adapter", adapter_digest);

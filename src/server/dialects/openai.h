@@ -18,10 +18,11 @@
 #include "messages/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
 
-#define GEN_N_MAX       32
-#define GEN_STOP_MAX    16
-#define GEN_PROMPTS_MAX 64
-#define GEN_CHOICES_MAX 128
+#define GEN_N_MAX        32
+#define GEN_STOP_MAX     16
+#define GEN_PROMPTS_MAX  64
+#define GEN_CHOICES_MAX  128
+#define GEN_TEMPLATE_MAX (256 << 10) /* bytes of a chat template */
 
 typedef struct gen_prompt { /* of /v1/completions: text, or ids when text is NULL */
     const char *text;
@@ -42,6 +43,7 @@ typedef struct gen_spec {
     const char *tool_name;                              /* with TOOL_NAMED */
     unsigned n_top;
     const char *messages_json, *tools_json; /* NULL when absent */
+    const char *chat_template;              /* in Jinja, in place of the model's; NULL: the model's */
     const char *template_kwargs_json;       /* variables for the template; NULL when absent */
     gen_prompt *prompts;
     size_t n_prompts;    /* 1 for chat */

@@ -391,6 +391,17 @@ static int check_kwargs(const json_t *kwargs, api_error *e)
     return 0;
 }
 
+static int read_own_template(gen_spec *s, api_error *e)
+{
+    const char *source = NULL;
+    int rc = fields_str(s->root, "chat_template", &source, e);
+    if (rc == 0 && source && strlen(source) > GEN_TEMPLATE_MAX)
+        return api_error_bad(e, "chat_template", "\"chat_template\" has %zu bytes, and at most %d are taken",
+                             strlen(source), GEN_TEMPLATE_MAX);
+    if (rc == 0 && source && *source) s->chat_template = source;
+    return rc;
+}
+
 int openai_read_template(gen_spec *s, api_error *e)
 {
     static const char *const EFFORTS[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
@@ -402,7 +413,8 @@ int openai_read_template(gen_spec *s, api_error *e)
     if (v && (!effort || i == sizeof EFFORTS / sizeof *EFFORTS))
         return api_error_bad(e, "reasoning_effort",
                              "\"reasoning_effort\" must be none, minimal, low, medium, high or xhigh");
-    int rc = given ? check_kwargs(given, e) : 0;
+    int rc = read_own_template(s, e);
+    if (rc == 0 && given) rc = check_kwargs(given, e);
     if (rc != 0 || (!given && !effort)) return rc;
     json_t *kwargs = given ? json_copy((json_t *)given) : json_object();
     if (!kwargs) return api_error_nomem(e);

@@ -11,7 +11,7 @@ int openai_map_functions(gen_spec *s, api_error *e);
 void openai_name_functions(api_error *e);
 int openai_read_messages(gen_spec *s, api_error *e);
 int openai_read_tools(gen_spec *s, api_error *e);
-int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, reasoning_effort */
+int openai_read_template(gen_spec *s, api_error *e); /* chat_template, chat_template_kwargs, ... */
 /* response_format and the fields of other servers that say the same; after openai_read_tools, as a forced call
  * takes precedence. */
 int openai_read_format(gen_spec *s, api_error *e);

@@ -40,7 +40,6 @@ static const struct foreign {
     {"echo", OFF_FALSE, 0, true},
     {"continue_final_message", OFF_FALSE, 0, true},
     {"add_generation_prompt", OFF_TRUE, 0, true},
-    {"chat_template", OFF_EMPTY, 0, true},
     {"documents", OFF_EMPTY, 0, true},
     {"web_search_options", OFF_EMPTY, 0, true},
 };

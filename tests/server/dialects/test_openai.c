@@ -153,7 +153,6 @@ static void openai_refuses_what_other_servers_would_do(void **state)
                  {"echo", "false", "true"},
                  {"continue_final_message", "false", "true"},
                  {"add_generation_prompt", "true", "false"},
-                 {"chat_template", "\"\"", "\"{{ x }}\""},
                  {"web_search_options", "null", "{}"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char body[300];
@@ -513,6 +512,31 @@ static void openai_hands_variables_to_the_template(void **state)
     openai_spec_free(s);
 }
 
+/* In place of the model's; a cached answer is one of that template. */
+static void a_template_of_the_request_goes_to_the_worker(void **state)
+{
+    Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    sha256_digest a, b;
+    info.identity = "d";
+    gen_spec *own = chat("{" MSG ",\"seed\":1,\"chat_template\":\"{{ x }}\"}");
+    gen_spec *none = chat("{" MSG ",\"seed\":1,\"chat_template\":\"\"}");
+    gen_spec *clock = chat("{" MSG ",\"seed\":1,\"chat_template\":\"{{ strftime_now('%Y') }}\"}");
+    openai_spec_fill(own, 0, &r, &p);
+    assert_string_equal(r.chat_template, "{{ x }}");
+    openai_spec_fill(none, 0, &r, &p);
+    assert_string_equal(r.chat_template, "");
+    assert_true(openai_spec_key(own, &info, "", &a) && openai_spec_key(none, &info, "", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_false(openai_spec_key(clock, &info, "", &a));
+    info.template_reads_clock = true;
+    assert_true(openai_spec_key(own, &info, "", &a));
+    openai_spec_free(own);
+    openai_spec_free(none);
+    openai_spec_free(clock);
+}
+
 static void variables_decide_the_answer(void **state)
 {
     Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
@@ -603,6 +627,7 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"seed\":\"x\"}", "seed"},
         {"{" MSG ",\"reasoning_effort\":\"huge\"}", "reasoning_effort"},
         {"{" MSG ",\"reasoning_effort\":3}", "reasoning_effort"},
+        {"{" MSG ",\"chat_template\":7}", "chat_template"},
         {"{" MSG ",\"chat_template_kwargs\":[]}", "chat_template_kwargs"},
         {"{" MSG ",\"chat_template_kwargs\":{\"messages\":[]}}", "chat_template_kwargs"},
     };
@@ -789,6 +814,7 @@ int main(void)
         cmocka_unit_test(choices_decide_the_answer),
         cmocka_unit_test(a_forced_call_takes_precedence_over_the_format),
         cmocka_unit_test(openai_hands_variables_to_the_template),
+        cmocka_unit_test(a_template_of_the_request_goes_to_the_worker),
         cmocka_unit_test(variables_decide_the_answer),
         cmocka_unit_test(openai_names_the_field_it_refuses),
         cmocka_unit_test(completions_take_text_ids_and_arrays),

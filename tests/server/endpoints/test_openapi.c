@@ -349,11 +349,11 @@ static const struct {
     {"AnswerRequest", " form model max_tokens "},
     {"KserveInferRequest", " id parameters inputs outputs "},
     {"KserveLoadRequest", " parameters "},
-    {"LlamaTemplateRequest", " messages tools chat_template_kwargs "},
+    {"LlamaTemplateRequest", " messages tools chat_template chat_template_kwargs "},
     {"UnloadRequest", " model drain force stream "}, /* where there is somebody to unload it */
     {"LlamaTokenizeRequest", " content add_special parse_special with_pieces "},
     {"LlamaDetokenizeRequest", " tokens "},
-    {"LlamaTemplateRequest", " messages tools chat_template_kwargs "},
+    {"LlamaTemplateRequest", " messages tools chat_template chat_template_kwargs "},
     {"ResponseRequest", " model parallel_tool_calls temperature top_p seed "},
 };
 
