@@ -102,6 +102,8 @@ def chat(model, **more):
     status, r = call("/api/chat", model=model, stream=False, messages=[{"role": "user", "content": "turn on the kitchen light"}], **more)
     assert status == 200, r
     return r[0]
+OWN = """{{- range .Messages }}{{ .Role }}> {{ .Content }};{{ end }}{{/* "\\ \t ü */}}{{ if .Tools }}{{ .Tools }}{{ end }}assistant> """
+TURNS = "{{ if .Suffix }}<{{ .Prompt }}|{{ .Suffix }}>{{ else }} Q: {{ .Prompt }} A: {{ if and .IsThinkSet .Think }} hm{{ end }}{{ .Response }}{{ end }}"
 tags = lambda: {m["name"]: m for m in call("/api/tags", "GET")[1][0]["models"]}
 if turn == "first":
     assert call("/api/copy", source="home-chat-s:latest", destination="mine") == (200, [{}])
@@ -109,6 +111,9 @@ if turn == "first":
                          parameters={"num_predict": 3, "stop": ["zzz"], "num_ctx": 64}, messages=[{"role": "user", "content": "hi"}])
     assert status == 200 and lines[-1] == {"status": "success"} and len(lines) > 1, lines
     assert call("/api/create", model="second", **{"from": "brief"}, parameters={"num_predict": 5}, stream=False) == (200, [{"status": "success"}])
+    assert call("/api/create", model="own", **{"from": "plain"}, template=OWN, stream=False)[0] == 200
+    assert call("/api/create", model="told", **{"from": "own"}, system="Be brief.", stream=False)[0] == 200
+    assert call("/api/create", model="turns", **{"from": "plain"}, template=TURNS, stream=False)[0] == 200
     for body, status, words in (
             (dict(source="nobody", destination="x"), 404, "nobody"), (dict(source="home-chat-s", destination="plain"), 409, "plain"),
             (dict(source="home-chat-s", destination="../x"), 400, "letters"), (dict(source="home-chat-s"), 400, "destination"), (dict(source=7, destination="x"), 400, "source")):
@@ -116,7 +121,8 @@ if turn == "first":
         assert got == status and words in why, (body, got, why)
     for body, status, words in (
             (dict(model="x"), 400, "from"), (dict(model="x", **{"from": "nobody"}), 404, "nobody"), (dict(**{"from": "plain"}), 400, "model"),
-            (dict(model="x", **{"from": "plain"}, template="{{ .Prompt }}"), 400, "Go templates"), (dict(model="x", **{"from": "plain"}, files={"a.gguf": "sha256:0"}), 400, "files"),
+            (dict(model="x", **{"from": "plain"}, template="a\n{{ .Prompt }"), 400, "line 2"), (dict(model="x", **{"from": "plain"}, template='{{ block "a" . }}{{ end }}'), 400, '"block"'),
+            (dict(model="x", **{"from": "plain"}, template=7), 400, "template"), (dict(model="x", **{"from": "plain"}, template="x" * 70000), 400, "65536"), (dict(model="x", **{"from": "plain"}, files={"a.gguf": "sha256:0"}), 400, "files"),
             (dict(model="x", **{"from": "plain"}, parameters={"temperature": 9}), 400, "temperature"), (dict(model="x", **{"from": "plain"}, parameters=[]), 400, "parameters"),
             (dict(model="plain", **{"from": "plain"}), 409, "plain"), (dict(model="x", **{"from": "plain"}, messages=[{"role": 7}]), 400, "role")):
         got, why = call("/api/create", **body)
@@ -151,12 +157,49 @@ assert used("/v1/responses", model="brief", input=user)["output_tokens"] == 3
 assert call("/completion", model="brief", prompt="turn on")[1][0]["tokens_predicted"] == 3
 tensor = {"name": "text_input", "datatype": "BYTES", "shape": [1], "data": ["turn on"]}
 assert "length" in json.dumps(call("/v2/models/brief/infer", inputs=[tensor])[1])
+# A template of its own: what the model reads is what the same text in Jinja makes of the messages, in every API.
+def completion(model, messages, **more):
+    status, r = call("/v1/chat/completions", model=model, messages=messages, temperature=0, max_tokens=8, **more)
+    assert status == 200, r
+    return r[0]
+def alike(name, jinja, messages, before=()):
+    want = completion("plain", [*before, *messages], chat_template=jinja)
+    got = completion(name, messages)
+    assert got["choices"][0]["message"] == want["choices"][0]["message"] and got["model"] == name, (got, want)
+    assert got["usage"]["prompt_tokens"] == want["usage"]["prompt_tokens"], (got, want)
+    text = [call("/apply-template", model=m, messages=t, **more)[1][0]["prompt"] for m, t, more in
+            ((name, messages, {}), ("plain", [*before, *messages], {"chat_template": jinja}))]
+    assert text[0] == text[1] and messages[-1]["content"] in text[0], text
+    cold = {"temperature": 0, "num_predict": 8}
+    status, r = call("/api/chat", model=name, messages=messages, options=cold, stream=False)
+    assert status == 200 and r[0]["message"]["content"] == want["choices"][0]["message"]["content"], (r, want)
+    assert r[0]["prompt_eval_count"] == want["usage"]["prompt_tokens"], (r, want)
+    if len(messages) == 1:
+        status, r = call("/api/generate", model=name, prompt=messages[0]["content"], options=cold, stream=False)
+        assert status == 200 and r[0]["response"] == want["choices"][0]["message"]["content"], (r, want)
+def asks(text): return {"role": "user", "content": text}
+for messages in ([asks("the lamp")], [asks("hi"), {"role": "assistant", "content": "yes"}, asks("the lamp")]):
+    alike("own", "{% for m in messages %}{{ m.role }}> {{ m.content }};{% endfor %}assistant> ", messages)
+    alike("told", "{% for m in messages %}{{ m.role }}> {{ m.content }};{% endfor %}assistant> ", messages, [{"role": "system", "content": "Be brief."}])
+    alike("turns", "{% for m in messages %}{{ ' Q: ' if m.role == 'user' else ' A: ' }}{{ m.content }}{% endfor %} A: ", messages)
+for name, template in (("own", OWN), ("told", OWN), ("turns", TURNS)):
+    shown = call("/api/show", model=name)[1][0]
+    assert shown["template"] == template, shown
+    assert shown["capabilities"] == (["completion", "insert", "thinking"] if name == "turns" else ["completion", "tools"]), shown
+assert call("/api/chat", model="turns", messages=[asks("a")], think=True, stream=False, options={"num_predict": 1})[0] == 200
+assert "thinking" in call("/api/chat", model="own", messages=[asks("a")], think=True)[1]
+between = dict(prompt="the", suffix="lamp", stream=False, options={"temperature": 0, "num_predict": 4})
+want = call("/api/generate", model="plain", template="<{{ .Prompt }}|{{ .Suffix }}>", **between)
+assert want[0] == 200 and call("/api/generate", model="turns", **between)[1][0]["response"] == want[1][0]["response"], want
+for model, more, words in (("own", {}, "insert"), ("turns", {"raw": True}, "raw"), ("plain", {"template": "{{ .Suffix"}, "line 1"), ("plain", {"raw": True, "template": "a", "suffix": ""}, "raw")):
+    got, why = call("/api/generate", model=model, **{**between, **more})
+    assert got == 400 and words in why, (got, why)
 if turn == "second":
-    for name in ("mine", "brief"):
+    for name in ("mine", "brief", "own", "told", "turns"):
         assert call("/api/delete", "DELETE", model="", name=name)[0] == 200
     assert call("/v1/models/second", "DELETE") == (200, [{"id": "second", "object": "model", "deleted": True, "files": 0, "bytes": 0}])
     assert call("/v1/chat/completions", model="second", messages=user)[0] == 404
-    assert not {"mine", "brief", "second"} & tags().keys() and "home-chat-s" in tags()
+    assert not {"mine", "brief", "second", "own", "told", "turns"} & tags().keys() and "home-chat-s" in tags()
     assert call("/api/chat", model="mine", messages=[])[0] == 404 and call("/api/delete", "DELETE", model="mine")[0] == 404
 END
 start_shoal "$work/c.yaml"
@@ -165,10 +208,11 @@ stop_shoal
 start_shoal "$work/c.yaml"
 python3 "$work/made.py" "$url" second || fail "models made of others, after a restart"
 stop_shoal
-printf '{"a": 7, "b": {"from": "plain"}, "odd": {"from": "plain", "parameters": 5}, "odd2": {"from": "plain", "messages": "x"}}' >"$work/state/variants.json"
+printf '{"a": 7, "b": {"from": "plain"}, "odd": {"from": "plain", "parameters": 5}, "odd2": {"from": "plain", "messages": "x"}, "odd3": {"from": "plain", "template": 7}, "worn": {"from": "plain", "template": "{{ .X"}}' >"$work/state/variants.json"
 start_shoal "$work/c.yaml"
 curl -s "$url/api/tags" | grep -q '"name":"b"' || fail "a broken entry takes the others with it"
-curl -s "$url/api/tags" | grep -qE '"name":"(a|odd2?)"' && fail "a broken entry is a model"
+curl -s "$url/api/tags" | grep -qE '"name":"(a|odd[23]?)"' && fail "a broken entry is a model"
+[[ $(curl -s "$url/v1/chat/completions" -d '{"model": "worn", "messages": [{"role": "user", "content": "a"}]}') = *'line 1'* ]] || fail "a template that somebody broke is not told"
 stop_shoal
 printf '{"b"' >"$work/state/variants.json"
 start_shoal "$work/c.yaml"

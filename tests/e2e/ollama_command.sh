@@ -82,7 +82,13 @@ assert m["system"] == "Say \"hi\".\nEnd with \\\"\\\"\\\"\\\nPARAMETER seed 7\nF
 assert m["modelfile"].startswith("FROM home-chat-s\n") and "\nseed" not in "\n" + m["parameters"], m' || fail "a Modelfile reads as another: $(cat "$work/tricky")"
 fails 'nobody' cp nobody x
 fails 'choose another' cp mine home-chat-s
-fails 'Go templates' create other -f <(printf 'FROM mine\nTEMPLATE {{ .Prompt }}\n')
+printf 'FROM mine\nTEMPLATE """{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ .Content }}<|im_end|>\n{{ end }}<|im_start|>assistant\n"""\n' >"$work/Modelfile"
+does success create own -f "$work/Modelfile"
+does '^Turning off Kitchen Light' run own "turn off the kitchen light"
+timeout 60 "$ollama" show --template own >"$work/out" || fail "show --template"
+sed -e '1d' -e 's/^TEMPLATE """//' -e '$d' "$work/Modelfile" >"$work/template"
+cmp "$work/template" "$work/out" || fail "show --template gives another: $(cat "$work/out")"
+fails 'line 1' create other -f <(printf 'FROM mine\nTEMPLATE {{ .Prompt }\n')
 fails 'stays' stop home-chat-s
 fails 'fetch_from' pull llama3.2:1b
 stop_shoal
@@ -90,6 +96,8 @@ start_shoal
 export OLLAMA_HOST=127.0.0.1:$port
 does "deleted 'brief'" rm brief
 does '^mine' list
+does '^Turning off Kitchen Light' run own "turn off the kitchen light"
+does "deleted 'own'" rm own
 does "deleted 'mine'" rm mine
 fails 'not pulled' rm home-chat-s
 fails "'mine'" rm mine

@@ -107,14 +107,12 @@ def _():
     equal(api.chat(CHAT, messages=HELLO, options=COLD).logprobs, None)
 
 
-@call("chat, generate", "what is not offered is refused by name", differs="template and context are 400: a model's own template is used, and a conversation is its messages")
+@call("chat, generate", "what is not offered is refused by name", differs="context is 400: a conversation is its messages")
 def _():
     with rejects(ollama.ResponseError, "does not support thinking") as e:
         api.chat(CHAT, messages=HELLO, think=True)
     equal(e.error.status_code, 400)
     assert api.chat(CHAT, messages=HELLO, think=False, options=COLD).message.content
-    with rejects(ollama.ResponseError, '"template" is not offered'):
-        api.generate(CHAT, "hello", template="{{ .Prompt }}")
     with rejects(ollama.ResponseError, '"context" is not offered'):
         api.generate(CHAT, "hello", context=[1, 2])
 
@@ -164,7 +162,7 @@ def _():
         with rejects(ollama.ResponseError, "nope") as e:
             wrong()
         equal(e.error.status_code, 404)
-    with rejects(ollama.ResponseError, "middle") as e:
+    with rejects(ollama.ResponseError, "does not support insert") as e:
         api.generate(CHAT, "a", suffix="b")
     equal(e.error.status_code, 400)
 
@@ -177,7 +175,15 @@ def _():
     assert {"mine:latest", "terse:latest"} <= names or {"mine", "terse"} <= names, names
     equal(api.chat("mine", messages=HELLO, options=COLD).message.content, api.chat(CHAT, messages=HELLO, options=COLD).message.content)
     assert "You are terse." in api.show("terse").modelfile
-    for name in ("mine", "terse"):
+    own = "{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ .Content }}<|im_end|>\n{{ end }}<|im_start|>assistant\n"
+    api.create("own", from_=CHAT, template=own)
+    equal(api.show("own").template, own)
+    equal(api.chat("own", messages=HELLO, options=COLD).message.content, api.chat(CHAT, messages=HELLO, options=COLD).message.content)
+    equal(api.generate(CHAT, HELLO[0]["content"], template=own, options=COLD).response, api.chat(CHAT, messages=HELLO, options=COLD).message.content)
+    with rejects(ollama.ResponseError, "line 1") as e:
+        api.create("own", from_=CHAT, template="{{ .Prompt }")
+    equal(e.error.status_code, 400)
+    for name in ("mine", "terse", "own"):
         api.delete(name)
         with rejects(ollama.ResponseError, name) as e:
             api.chat(name, messages=HELLO)

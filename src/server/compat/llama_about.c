@@ -6,6 +6,7 @@
 
 #include "messages/fields.h"
 #include "dialects/llama.h"
+#include "dialects/ollama.h"
 #include "messages/query.h"
 #include "json/json.h"
 #include "json/json_put.h"
@@ -270,6 +271,15 @@ static void on_rendered(void *user, const call_result *r, const Shoal__V1__Rende
     llama_about_reply(j, &out);
 }
 
+/* What a model that a client made of another adds to the chat. */
+static int about_fill_variant(about_job *j, api_error *e)
+{
+    const json_t *made = j->rq->variant;
+    if (!made) return 0;
+    return ollama_fill_in(j->root, made) == 0 ? ollama_fill_template(NULL, j->root, made, e)
+                                              : api_error_nomem(e);
+}
+
 /* Checked as a chat request's messages are. */
 static int read_messages(about_job *j, api_error *e)
 {
@@ -277,6 +287,7 @@ static int read_messages(about_job *j, api_error *e)
     json_ahead parsed = {0};
     int rc = read_body(j, e);
     if (rc == 0) rc = llama_about_choose(j, e);
+    if (rc == 0) rc = about_fill_variant(j, e);
     if (rc == 0 &&
         (json_object_set_new(j->root, "model", json_string(j->model)) != 0 || json_put(&text, j->root) != 0))
         rc = api_error_nomem(e);

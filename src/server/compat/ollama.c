@@ -226,12 +226,16 @@ static const Shoal__V1__ModelInfo *info_of(const ollama_job *j)
 /* Ollama's template of a model that brings none is the prompt itself. */
 static int suit_model(ollama_job *j, api_error *e)
 {
+    const ollama_ask *a = &j->ask;
     const Shoal__V1__ModelInfo *info = info_of(j);
+    if (a->inserts && !a->uses.suffix)
+        return api_error_bad(e, "suffix", "\"%.96s\" does not support insert: no template of it has .Suffix",
+                             a->model);
     if (!info) return 0;
-    bool brings = info->has_chat_template && !info->default_chat_template;
+    bool brings = a->has_template || (info->has_chat_template && !info->default_chat_template);
     if (!brings && j->ours && ollama_use_text(&j->ask, j->ours) != 0) return api_error_nomem(e);
-    if (!j->ask.thinks || info->reasons) return 0;
-    return api_error_bad(e, "think", "\"%.96s\" does not support thinking", j->ask.model);
+    if (!a->thinks || info->reasons || a->uses.thinking) return 0;
+    return api_error_bad(e, "think", "\"%.96s\" does not support thinking", a->model);
 }
 
 /* path: of the request that has j->ours as its body. j may be gone then. */
@@ -404,6 +408,13 @@ bool ollama_is_known(gateway_request *rq, const char *name)
            config_alias_find(rq->config, tagged) || (k && k->find(k->user, name));
 }
 
+/* What the made model brings. */
+static int fill_variant(ollama_job *j, api_error *e)
+{
+    if (ollama_fill_in(j->ours, j->made) != 0) return api_error_nomem(e);
+    return ollama_fill_template(&j->ask, j->ours, j->made, e);
+}
+
 static void ollama_begin(ollama_job *j)
 {
     gateway_request *rq = j->redispatch.rq;
@@ -422,9 +433,8 @@ static void ollama_begin(ollama_job *j)
     if (alias || stored) snprintf(j->served, sizeof j->served, "%s", alias ? alias : stored);
     if (alias || stored) served = model_resolve_serves(rq, j->served);
     bool generates = j->ask.kind == OLLAMA_CHAT || j->ask.kind == OLLAMA_GENERATE;
-    if (made && generates && j->ours && ollama_fill_in(j->ours, made) != 0) {
-        api_error e;
-        api_error_nomem(&e);
+    api_error e;
+    if (made && generates && j->ours && fill_variant(j, &e) != 0) {
         ollama_fail(j, &e);
     } else if (unloads(&j->ask) && (made || (k && served && has_no_worker(j)))) {
         j->ask.keep_alive_s = OLLAMA_NOT_SAID; /* what answers stays, and the reply says "load" */

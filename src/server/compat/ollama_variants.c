@@ -101,7 +101,8 @@ static int take_base(gateway_request *rq, json_t *made, const char *from, api_er
     bool ok = all && (!theirs || json_object_update(all, (json_t *)theirs) == 0) &&
               (!own || json_object_update(all, own) == 0);
     ok = ok && json_object_set(made, "parameters", all) == 0;
-    for (const char *const *key = (const char *const[]){"system", "messages", NULL}; ok && *key; key++)
+    for (const char *const *key = (const char *const[]){"system", "messages", "template", NULL}; ok && *key;
+         key++)
         if (!json_object_get(made, *key) && json_object_get(base, *key))
             ok = json_object_set(made, *key, json_object_get(base, *key)) == 0;
     ok = ok && json_object_set_new(made, "from", json_string(model)) == 0;

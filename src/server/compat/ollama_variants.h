@@ -1,6 +1,6 @@
 /* ollama_variants.h: Ollama's requests that make models of others: POST /api/create, POST /api/copy.
  *
- * A variant is a name with parameters and a system message over a model, an adapter, an alias, an ensemble or a
+ * A variant is a name with parameters, a system message and a template over a model, an adapter, an alias, an ensemble or a
  * route: it takes no memory and no worker. Requests of any API that name it are requests to that model, with what they
  * leave out filled in (model_resolve_variant). The model manager keeps variants in the state folder. */
 #ifndef COMPAT_OLLAMA_VARIANTS_H

@@ -64,14 +64,40 @@ static int put_format(json_t *body, const json_t *asked, api_error *e)
     return fields_put(body, "response_format", ours, e);
 }
 
+/* ---- templates ----------------------------------------------------------------------------------- */
+
+static int put_kwarg(json_t *body, const char *key, json_t *v, api_error *e)
+{
+    static const char ALL[] = "chat_template_kwargs";
+    int rc = json_object_get(body, ALL) ? 0 : fields_put(body, ALL, json_object(), e);
+    if (rc == 0) return fields_put(json_object_get(body, ALL), key, v, e);
+    json_decref(v);
+    return rc;
+}
+
+/* A template of Ollama, as one that /v1/chat/completions takes. */
+static int put_template(ollama_ask *a, json_t *body, const char *source, api_error *e)
+{
+    buf jinja = {0};
+    shoal_err err;
+    int rc = gotemplate_to_jinja(&jinja, source, strlen(source), &a->uses, &err);
+    a->has_template = rc == 0;
+    if (rc == 0)
+        rc = fields_put(body, "chat_template", json_stringn(jinja.data, jinja.len), e);
+    else
+        rc = rc == SHOAL_ENOMEM ? api_error_nomem(e)
+                                : api_error_bad(e, "template", "\"template\": %s", err.message);
+    buf_done(&jinja);
+    return rc;
+}
+
 /* true, false, or how hard. */
 static int put_think(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
 {
     const json_t *think = fields_get(asked, "think");
     if (!think) return 0;
     a->thinks = !json_is_false(think);
-    if (json_is_boolean(think))
-        return fields_put(body, "chat_template_kwargs", json_pack("{s:O}", "enable_thinking", think), e);
+    if (json_is_boolean(think)) return put_kwarg(body, "enable_thinking", json_incref((json_t *)think), e);
     return fields_put(body, "reasoning_effort", json_incref((json_t *)think), e);
 }
 
@@ -173,7 +199,8 @@ static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     if (rc == 0) rc = fields_bool(asked, "raw", &raw, e);
     if (rc == 0) rc = refuse_pictures(asked, e);
     if (rc != 0) return rc;
-    if (*suffix) return api_error_bad(e, "suffix", "no model here fills in the middle of a text");
+    if (*suffix && raw)
+        return api_error_bad(e, "suffix", "\"suffix\" needs a template, which \"raw\": true leaves out");
     a->loads = !*prompt && !(system && *system);
     if (raw) {
         a->path = "/v1/completions";
@@ -183,7 +210,9 @@ static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_erro
     rc = fields_put(body, "messages", messages, e);
     if (rc == 0 && system && *system)
         rc = fields_append(messages, json_pack("{s:s,s:s}", "role", "system", "content", system), e);
-    return rc ? rc : fields_append(messages, json_pack("{s:s,s:s}", "role", "user", "content", prompt), e);
+    if (rc == 0) rc = fields_append(messages, json_pack("{s:s,s:s}", "role", "user", "content", prompt), e);
+    a->inserts = *suffix;
+    return rc == 0 && a->inserts ? put_kwarg(body, "suffix", json_string(suffix), e) : rc;
 }
 
 /* A chat takes both as they are; a completion takes one number. */
@@ -221,15 +250,23 @@ static int read_truncation(ollama_ask *a, const json_t *asked, api_error *e)
     return 0;
 }
 
+/* A template for this prompt alone. */
+static int read_template(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const char *source = NULL;
+    int rc = fields_str(asked, "template", &source, e);
+    if (rc != 0 || !source || !*source) return rc;
+    if (a->kind == OLLAMA_CHAT)
+        return api_error_bad(e, "template", "\"template\" is a field of /api/generate and /api/create");
+    if (!json_object_get(body, "messages"))
+        return api_error_bad(e, "template", "\"template\" and \"raw\": true do not go together");
+    return put_template(a, body, source, e);
+}
+
 /* What would change the answer and is not offered. */
 static int refuse_others(const json_t *asked, api_error *e)
 {
-    const char *template = fields_text(fields_get(asked, "template"));
     const json_t *context = fields_get(asked, "context");
-    if (fields_get(asked, "template") && !(template && !*template))
-        return api_error_bad(e, "template",
-                             "\"template\" is not offered: a model's own chat template is used; with "
-                             "\"raw\": true the prompt is taken as it is");
     if (context && !(json_is_array(context) && json_array_size(context) == 0))
         return api_error_bad(e, "context",
                              "\"context\" is not offered: send the conversation's messages to /api/chat");
@@ -247,6 +284,7 @@ static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api
     if (rc == 0)
         rc = a->kind == OLLAMA_CHAT ? put_messages(a, body, asked, e) : put_prompt(a, body, asked, e);
     if (rc == 0) rc = refuse_others(asked, e);
+    if (rc == 0) rc = read_template(a, body, asked, e);
     if (rc == 0) rc = read_truncation(a, asked, e);
     if (rc == 0) rc = put_logprobs(a, body, asked, e);
     if (rc == 0) rc = put_options(body, asked, e);
@@ -490,7 +528,6 @@ int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error 
 static int refuse_files(const json_t *asked, api_error *e)
 {
     static const char *const KEYS[] = {"files", "adapters", "quantize", "modelfile", "path"};
-    const char *template = fields_text(fields_get(asked, "template"));
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const json_t *v = fields_get(asked, KEYS[i]);
         if (!v || (json_is_string(v) && !json_string_length(v)) ||
@@ -502,11 +539,6 @@ static int refuse_files(const json_t *asked, api_error *e)
             "loads a file, with --adapter if need be, and \"shoal quantize\" writes a smaller one",
             KEYS[i]);
     }
-    if (fields_get(asked, "template") && !(template && !*template))
-        return api_error_bad(
-            e, "template",
-            "\"template\" is not offered: Go templates are not read here, and a model's own chat "
-            "template is used; leave TEMPLATE out of the Modelfile");
     return 0;
 }
 
@@ -533,21 +565,24 @@ static int check_made(const json_t *made, api_error *e)
 
 static int read_made(ollama_making *m, json_t *made, const json_t *asked, api_error *e)
 {
-    static const fields_name KEPT[] = {{"system", "system"}};
+    static const fields_name SYSTEM[] = {{"system", "system"}}, TEMPLATE[] = {{"template", "template"}};
     const json_t *parameters = fields_get(asked, "parameters"), *messages = fields_get(asked, "messages");
-    const char *system = NULL;
+    const char *system = NULL, *template = NULL;
     ollama_ask a = {0};
     json_t *checked = json_object();
     m->stream = true;
     int rc = checked ? fields_bool(asked, "stream", &m->stream, e) : api_error_nomem(e);
     if (rc == 0) rc = fields_str(asked, "system", &system, e);
+    if (rc == 0) rc = fields_str(asked, "template", &template, e);
     if (rc == 0) rc = refuse_files(asked, e);
     if (rc == 0 && parameters && !json_is_object(parameters))
         rc = api_error_bad(e, "parameters", "\"parameters\" must be an object");
     if (rc == 0)
         rc =
             fields_put(made, "parameters", parameters ? json_incref((json_t *)parameters) : json_object(), e);
-    if (rc == 0 && system && *system) rc = fields_rename(made, asked, KEPT, 1, e);
+    if (rc == 0 && system && *system) rc = fields_rename(made, asked, SYSTEM, 1, e);
+    if (rc == 0 && template && *template) rc = fields_rename(made, asked, TEMPLATE, 1, e);
+    if (rc == 0 && template && *template) rc = put_template(&a, checked, template, e);
     if (rc == 0) rc = put_messages(&a, checked, asked, e);
     if (rc == 0 && json_array_size(messages) > 0)
         rc = fields_put(made, "messages", json_incref(json_object_get(checked, "messages")), e);
@@ -623,6 +658,14 @@ int ollama_fill_in(json_t *body, const json_t *made)
     json_decref(asked);
     json_decref(said);
     return ok ? fill_messages(body, made) : SHOAL_ENOMEM;
+}
+
+int ollama_fill_template(ollama_ask *a, json_t *body, const json_t *made, api_error *e)
+{
+    const char *template = json_string_value(json_object_get(made, "template"));
+    ollama_ask nobody;
+    bool fits = template && json_object_get(body, "messages") && !fields_get(body, "chat_template");
+    return fits ? put_template(a ? a : &nobody, body, template, e) : 0;
 }
 
 /* llama-server's names are Ollama's but for one; what neither knows has no effect there. */

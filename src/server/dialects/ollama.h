@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gotemplate/gotemplate.h"
 #include "messages/api_error.h"
 #include "base/buf.h"
 #include "json/json.h"
@@ -44,6 +45,9 @@ typedef struct ollama_ask {
     bool thinks;          /* it asks the model to think */
     bool truncates;       /* a chat: its oldest messages may go where all are too long */
     bool loads;           /* it has nothing to say: the model is to be there, and that is all */
+    bool has_template;    /* its own, or that of the made model (ollama_fill_template), ... */
+    gotemplate_uses uses; /* ... which looks at these */
+    bool inserts;         /* it asks for text between the prompt and a suffix */
     int64_t keep_alive_s; /* how long it is to stay from now on; 0: it is to go */
 } ollama_ask;
 
@@ -76,7 +80,8 @@ typedef struct ollama_making {
     char name[128], from[128]; /* without ":latest" */
     bool stream;
 } ollama_making;
-/* *ret_made is the caller's: {"parameters", "system", "messages"}, those that are said. 0 or the status of *e. */
+/* *ret_made is the caller's: {"parameters", "system", "messages", "template"}, those that are said. 0 or the status of
+ * *e. */
 int ollama_read_create(ollama_making *ret, const char *bytes, size_t n, json_t **ret_made, api_error *e);
 int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error *e);
 /* Fill in what a request leaves out, for the model that `made` was made from: the body of /v1/chat/completions or
@@ -84,6 +89,9 @@ int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error 
  * 0 or SHOAL_ENOMEM. */
 int ollama_fill_in(json_t *body, const json_t *made);
 int ollama_fill_in_llama(json_t *body, const json_t *made);
+/* The template of `made` into a chat that brings none; *a (may be NULL) learns what it looks at. 0 or the status of
+ * *e. */
+int ollama_fill_template(ollama_ask *a, json_t *body, const json_t *made, api_error *e);
 
 /* Drop the oldest quarter of a chat's messages from its body, to a user's message where there is one; those of the
  * system and the last stay. false: nothing more can go. */

@@ -501,14 +501,30 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, const 
 
 /* What a task lets a client do with its model. A model that calls the functions it was trained on, and no others,
  * takes no tools of a client; nor is it known of the members of ensembles and routes, which have no task. */
-static const char *capabilities(const json_t *m)
+static void put_capabilities(buf *out, const json_t *m)
 {
     const char *task = json_text_of(m, "task"), *tools = json_text_of(m, "tools");
     bool generates = strcmp(task, "generate") == 0;
-    if (generates && strcmp(tools, "own") != 0 && strcmp(tools, "none") != 0)
-        return "[\"completion\",\"tools\"]";
-    if (generates || !*task || strcmp(task, "route") == 0) return "[\"completion\"]";
-    return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
+    bool completes = generates || !*task || strcmp(task, "route") == 0;
+    if (completes)
+        buf_puts(out, "\"completion\"");
+    else if (strcmp(task, "embed") == 0)
+        buf_puts(out, "\"embedding\"");
+    if (generates && strcmp(tools, "own") != 0 && strcmp(tools, "none") != 0) buf_puts(out, ",\"tools\"");
+}
+
+/* A template of its own says what a made model does. */
+static void put_uses(buf *out, const char *template)
+{
+    gotemplate_uses uses = {0};
+    buf jinja = {0};
+    gotemplate_to_jinja(&jinja, template, strlen(template), &uses, NULL);
+    buf_puts(out, "\"completion\"");
+    if (uses.tools) buf_puts(out, ",\"tools\"");
+    if (uses.suffix) buf_puts(out, ",\"insert\"");
+    if (uses.thinking) buf_puts(out, ",\"thinking\"");
+    out->failed |= jinja.failed;
+    buf_done(&jinja);
 }
 
 /* Of a Modelfile, whose text ends with the first line that ends in three quotes, and where nothing can be escaped (Ollama's
@@ -576,8 +592,9 @@ static void put_modelfile(buf *out, const json_t *ours, const json_t *made)
 {
     buf text = {0};
     const char *id = *json_text_of(ours, "id") ? json_text_of(ours, "id") : json_text_of(ours, "name");
-    const char *system = json_text_of(made, "system");
+    const char *system = json_text_of(made, "system"), *template = json_text_of(made, "template");
     buf_printf(&text, "FROM %s", id);
+    if (*template) buf_puts(&text, "\nTEMPLATE "), put_quoted(&text, template);
     put_parameters(&text, true, json_object_get(ours, "sampling"), made);
     if (*system) buf_puts(&text, "\nSYSTEM "), put_quoted(&text, system);
     buf_putc(&text, '\n');
@@ -592,7 +609,9 @@ int ollama_put_model(buf *out, const json_t *ours, const json_t *made, const oll
     const char *NUMBERS[] = {"context_length", "embedding_length"};
     buf parameters = {0};
     if (!*json_text_of(ours, "id") && !*json_text_of(ours, "name")) return SHOAL_EPROTOCOL;
-    buf_puts(out, "{\"license\":\"\",\"template\":\"\"");
+    const char *template = json_text_of(made, "template");
+    buf_puts(out, "{\"license\":\"\",\"template\":");
+    json_put_string(out, template, strlen(template));
     put_modelfile(out, ours, made);
     put_parameters(&parameters, false, json_object_get(ours, "sampling"), made);
     json_put_buf(out, "parameters", &parameters);
@@ -610,6 +629,11 @@ int ollama_put_model(buf *out, const json_t *ours, const json_t *made, const oll
         if (json_is_integer(v) && *family)
             buf_printf(out, ",\"%.64s.%s\":%lld", family, NUMBERS[i], (long long)json_integer_value(v));
     }
-    buf_printf(out, "},\"capabilities\":%s}", capabilities(ours));
+    buf_puts(out, "},\"capabilities\":[");
+    if (*template)
+        put_uses(out, template);
+    else
+        put_capabilities(out, ours);
+    buf_puts(out, "]}");
     return out->failed ? SHOAL_ENOMEM : 0;
 }

@@ -687,8 +687,9 @@ static int fill_variant(const gateway_request *rq, parse_body parse, const char 
     if (!made) return 0;
     int rc = json_parse(&root, body, len, "the body", NULL);
     if (rc == 0) rc = ollama_fill_in(root, made);
-    if (rc == 0) rc = json_put(&filled, root);
-    rc = rc == 0 ? parse(&own, filled.data, filled.len, e) : api_error_nomem(e);
+    rc = rc == 0 ? ollama_fill_template(NULL, root, made, e) : api_error_nomem(e);
+    if (rc == 0 && json_put(&filled, root) != 0) rc = api_error_nomem(e);
+    if (rc == 0) rc = parse(&own, filled.data, filled.len, e);
     if (rc == 0) {
         openai_spec_free(*spec);
         *spec = own;

@@ -20,9 +20,10 @@ enum { VARIANTS_MAX_BYTES = 4 << 20 };
 static bool is_variant(const json_t *one)
 {
     const json_t *parameters = json_object_get(one, "parameters"), *system = json_object_get(one, "system"),
-                 *messages = json_object_get(one, "messages");
+                 *messages = json_object_get(one, "messages"), *template = json_object_get(one, "template");
     return json_is_string(json_object_get(one, "from")) && (!parameters || json_is_object(parameters)) &&
-           (!system || json_is_string(system)) && (!messages || json_is_array(messages));
+           (!system || json_is_string(system)) && (!messages || json_is_array(messages)) &&
+           (!template || json_is_string(template));
 }
 
 static int read_variants(json_t **ret, const char *path, shoal_err *err)
@@ -100,7 +101,7 @@ static int write_all(const char *path, const json_t *all, shoal_err *err)
             : err_set(
                   err, SHOAL_ELIMIT,
                   "the models made of others would take %zu bytes of %d: delete some of them, or give them "
-                  "shorter system messages and messages",
+                  "shorter system messages, messages and templates",
                   text.len, VARIANTS_MAX_BYTES);
     buf_done(&text);
     return rc;

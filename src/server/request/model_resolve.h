@@ -13,7 +13,7 @@ const char *model_resolve_alias(gateway_request *rq, const char *name);
 bool model_resolve_serves(const gateway_request *rq, const char *name);
 
 /* The model that a client made of another under that name, or NAME of "NAME:latest": {"from", "parameters", "system",
- * "messages"} (ollama_variants.h). A served model or an alias of that name comes first. NULL: there is none.
+ * "messages", "template"} (ollama_variants.h). A served model or an alias of that name comes first. NULL: there is none.
  * Borrowed until the next turn of the loop. */
 const json_t *model_resolve_variant(const gateway_request *rq, const char *name);
 

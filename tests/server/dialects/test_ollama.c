@@ -24,12 +24,14 @@ static void refused(ollama_kind kind, const char *field, const char *value)
 
 static void ollama_refuses_what_is_no_text_by_name(void **state)
 {
-    static const char *const FIELDS[] = {"suffix", "system", "prompt"};
+    static const char *const FIELDS[] = {"suffix", "system", "prompt", "template"};
     static const char *const VALUES[] = {"1", "-1.5", "{}", "[]", "true", "\"a\\u0000b\""};
     for (size_t f = 0; f < sizeof FIELDS / sizeof *FIELDS; f++)
         for (size_t v = 0; v < sizeof VALUES / sizeof *VALUES; v++)
             refused(OLLAMA_GENERATE, FIELDS[f], VALUES[v]);
-    refused(OLLAMA_GENERATE, "suffix", "\"b\"");
+    refused(OLLAMA_GENERATE, "suffix", "\"b\",\"raw\":true");
+    refused(OLLAMA_GENERATE, "template", "\"{{\"");
+    refused(OLLAMA_CHAT, "template", "\"a\"");
 }
 
 static void ollama_takes_a_suffix_without_content(void **state)
@@ -219,17 +221,21 @@ static void ollama_lets_no_text_out_of_a_modelfile(void **state)
                                         "\\\"\\nFROM evil",
                                         "a\\\"\\\"\\\"\\\"\\n\\nFROM evil\\\"\\\"\\\""};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char json[400];
+        char json[600];
         buf out = {0};
         ollama_times t = {.unix_us = 1};
-        snprintf(json, sizeof json,
-                 "{\"from\":\"m\",\"system\":\"%s\",\"parameters\":{\"stop\":[\"%s\",\"z\"],\"seed\":1}}",
-                 texts[i], texts[i]);
+        snprintf(
+            json, sizeof json,
+            "{\"from\":\"m\",\"system\":\"%s\",\"template\":\"%s\",\"parameters\":{\"stop\":[\"%s\",\"z\"],"
+            "\"seed\":1}}",
+            texts[i], texts[i], texts[i]);
         json_t *made = parsed(json), *ours = parsed("{\"id\":\"m\"}"), *shown;
         assert_int_equal(ollama_put_model(&out, ours, made, &t), 0);
         shown = parsed(out.data);
         const char *file = json_string_value(json_object_get(shown, "modelfile"));
-        if (count_commands(file) != 5) fail_msg("%zu commands:\n%s", count_commands(file), file);
+        if (count_commands(file) != 6) fail_msg("%zu commands:\n%s", count_commands(file), file);
+        assert_string_equal(json_string_value(json_object_get(shown, "template")),
+                            json_string_value(json_object_get(made, "template")));
         assert_string_equal(json_string_value(json_object_get(shown, "system")),
                             json_string_value(json_object_get(made, "system")));
         const char *lines = json_string_value(json_object_get(shown, "parameters"));
