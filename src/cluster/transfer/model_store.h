@@ -12,7 +12,7 @@
  *     model_store_want(s, artifacts, n);    // `changed` when one of their files has come
  *     if (model_store_find(s, artifacts[0], path)) ...
  *
- * Loop thread; digests are made on the pool, and writes go to the page cache. */
+ * Loop thread. Writes go to the page cache; on the pool a file is brought to the disk, verified and named. */
 #ifndef TRANSFER_MODEL_STORE_H
 #define TRANSFER_MODEL_STORE_H
 
