@@ -1,4 +1,4 @@
-/* batch.c: the arithmetic of a step: how many tokens each sequence computes, and who gives up its place; see
+/* batch.c: the arithmetic of a step: how many tokens each sequence computes, and who gives up its slot; see
  * batch.h. Chunks of prefill beside decode steps as in Agrawal et al. 2023 (Sarathi, arXiv:2308.16369). */
 #include "infer/batch.h"
 
@@ -88,24 +88,24 @@ size_t batch_shared(const batch_scene *s)
     return batch_least(most, hurry(s, token_ms, within(n, BATCH_GRAIN, BATCH_CHUNK_MAX)));
 }
 
-/* ---- places --------------------------------------------------------------------------------------- */
+/* ---- slots ---------------------------------------------------------------------------------------- */
 
-size_t batch_places_of(const batch_place *places, size_t n, uint64_t group)
+size_t batch_slots_of(const batch_slot *slots, size_t n, uint64_t group)
 {
     size_t found = 0;
-    for (size_t i = 0; i < n; i++) found += places[i].group == group;
+    for (size_t i = 0; i < n; i++) found += slots[i].group == group;
     return found;
 }
 
 /* Of the most crowded group the one that has been there longest. */
-size_t batch_victim(const batch_place *places, size_t n, uint64_t group)
+size_t batch_victim(const batch_slot *slots, size_t n, uint64_t group)
 {
-    size_t victim = n, most = 0, has = batch_places_of(places, n, group);
+    size_t victim = n, most = 0, has = batch_slots_of(slots, n, group);
     for (size_t i = 0; i < n; i++) {
-        size_t others = batch_places_of(places, n, places[i].group);
-        bool due = places[i].n_stint >= BATCH_STINT && others > has;
-        if (places[i].fixed || !(due || others >= has + 2) || others < most) continue;
-        if (victim < n && others == most && places[i].n_stint <= places[victim].n_stint) continue;
+        size_t others = batch_slots_of(slots, n, slots[i].group);
+        bool due = slots[i].n_stint >= BATCH_STINT && others > has;
+        if (slots[i].fixed || !(due || others >= has + 2) || others < most) continue;
+        if (victim < n && others == most && slots[i].n_stint <= slots[victim].n_stint) continue;
         victim = i;
         most = others;
     }

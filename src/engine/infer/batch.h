@@ -1,4 +1,4 @@
-/* batch.h: who computes how many tokens in the next step, and who has a place in it at all. Pure: no clock,
+/* batch.h: who computes how many tokens in the next step, and who has a slot in it at all. Pure: no clock,
  * no engine.
  *
  * Every running stream gets its one decode token; prefills share a budget, so that streams keep their
@@ -62,20 +62,20 @@ size_t batch_alone(const batch_scene *s);  /* a budget without decode steps besi
 size_t batch_shared(const batch_scene *s); /* and with them */
 
 /* Places. When more want one than there are, they are shared by request (a group may have many sequences):
- * whoever waits takes the place of one that has had BATCH_STINT tokens out of it, if its group has more
- * places, or at once if that has at least two more. */
+ * whoever waits takes the slot of one that has had BATCH_STINT tokens out of it, if its group has more
+ * slots, or at once if that has at least two more. */
 #define BATCH_STINT 32
 
-typedef struct batch_place {
+typedef struct batch_slot {
     uint64_t group;
-    size_t n_stint; /* tokens it has generated since it got the place */
+    size_t n_stint; /* tokens it has generated since it got the slot */
     bool fixed;     /* not to be taken from it */
-} batch_place;
+} batch_slot;
 
-/* How many of the places the group has. */
-size_t batch_places_of(const batch_place *places, size_t n, uint64_t group);
-/* The place to be taken for one of `group`, n for none. */
-size_t batch_victim(const batch_place *places, size_t n, uint64_t group);
+/* How many of the slots the group has. */
+size_t batch_slots_of(const batch_slot *slots, size_t n, uint64_t group);
+/* The slot to be taken for one of `group`, n for none. */
+size_t batch_victim(const batch_slot *slots, size_t n, uint64_t group);
 
 /* Replays: requests whose worker died. All that there is of each has to be computed again
  * before its next token comes; where workers die often, that is most of the work, and all of it is lost with
@@ -94,7 +94,7 @@ typedef struct batch_replay {
     double waited_ms;
 } batch_replay;
 
-/* May it get a place now, beside n_running of its kind, of which n_replaying are not ready yet? */
+/* May it get a slot now, beside n_running of its kind, of which n_replaying are not ready yet? */
 bool batch_may_replay(const batch_replay *r, size_t n_running, size_t n_replaying);
 /* Does a come before b? Equals stay in their order. */
 bool batch_replays_before(const batch_replay *a, const batch_replay *b);

@@ -82,7 +82,7 @@ static void decode_pick(engine *e)
     for (session *best = NULL; e->depth > 1 && n > 0; n--, best = NULL) {
         for (size_t i = 0; i < e->n_running; i++) {
             session *s = e->running[i];
-            if (!places_is_held(s) && !s->picked && (!best || s->launched < best->launched)) best = s;
+            if (!slots_is_held(s) && !s->picked && (!best || s->launched < best->launched)) best = s;
         }
         if (!best) return;
         best->picked = true;
@@ -167,13 +167,13 @@ static void plan(engine *e, engine_step *w)
 static bool reserve_one(engine *e, engine_step *w, size_t i)
 {
     while (kv_reserve_guessed(e->kv, &w->steppers[i]->kv, w->entries[i].n, w->steppers[i]->draft.n_planned)) {
-        session *last = places_youngest(e);
+        session *last = slots_youngest(e);
         w->entries[i].n -= w->steppers[i]->draft.n_planned;
         if (w->steppers[i]->draft.n_planned > 0) {
             w->steppers[i]->draft.n_planned = 0;
             continue;
         }
-        places_leave(e, last, job_queue_push_front);
+        slots_leave(e, last, job_queue_push_front);
         if (last == w->stepper_of[i]) return false;
     }
     return true;
@@ -260,7 +260,7 @@ static void decode_measure(engine *e, const engine_step *w, uint64_t took_ns)
     if (w->n_prefill + w->n_drafted == 0) drafts_measure(e, w, step_s * 1e3);
     step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);
-    places_note_pages(e);
+    slots_note_pages(e);
 }
 
 static void decode_leave(engine *e, session *s, int status, const char *message)
@@ -447,7 +447,7 @@ static void lose(engine *e)
         if (s->n_losses == LOSSES_MAX)
             decode_leave(e, s, SHOAL_EUNAVAILABLE, message);
         else
-            places_leave(e, s, job_queue_push_front);
+            slots_leave(e, s, job_queue_push_front);
     }
     kv_forget(e->kv);
     e->n_copies = 0;

@@ -50,7 +50,7 @@ static bool encode_add(engine *e, enc_entry at, size_t *n, size_t *n_positions)
     return true;
 }
 
-/* Generations that have a place come first: they hold it while they wait. */
+/* Generations that have a slot come first: they hold it while they wait. */
 static size_t take_batch(engine *e, size_t *n_positions)
 {
     size_t n = 0;

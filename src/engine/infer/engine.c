@@ -122,9 +122,9 @@ static int make_decoder(engine *e, shoal_err *err)
     if (kv_capacity_tokens(e->kv) < e->n_ctx) e->n_ctx = kv_capacity_tokens(e->kv);
     size_t n = e->o.max_batch;
     e->running = calloc(n, sizeof *e->running);
-    e->places = calloc(n, sizeof *e->places);
+    e->slots = calloc(n, sizeof *e->slots);
     e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
-    if (!e->running || !e->places || !e->spaces) return err_nomem(err);
+    if (!e->running || !e->slots || !e->spaces) return err_nomem(err);
     if (!e->o.no_drafts && draft_book_init(&e->book)) return err_nomem(err);
     for (int i = 0; i < e->o.n_threads; i++) {
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
@@ -192,7 +192,7 @@ static void destroy(engine *e)
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
     free(e->spaces);
     free(e->running);
-    free(e->places);
+    free(e->slots);
     draft_book_done(&e->book);
     free(e->enc_inputs);
     free(e->enc_batch);
@@ -371,7 +371,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
 
 /* Places in the running batch that nobody has: whoever is to take one waits for the next step at most, and
  * does not count as waiting. Under the lock. */
-static size_t free_places(const engine *e)
+static size_t free_slots(const engine *e)
 {
     size_t n = e->ops->roles & NET_DECODES ? e->o.max_batch - e->n_running : 0;
     return n < e->queue.n ? n : e->queue.n;
@@ -390,10 +390,10 @@ static void engine_drop(engine *e, job *dead)
 /* Whose deadline has passed waits no more, though the engine thread is in a step and has not seen it. */
 static size_t count_waiting(engine *e, uint64_t now_ns)
 {
-    size_t n = e->queue.n - free_places(e);
+    size_t n = e->queue.n - free_slots(e);
     if (n < e->o.max_queue) return n;
     engine_drop(e, job_queue_reap(&e->queue, now_ns));
-    return e->queue.n - free_places(e);
+    return e->queue.n - free_slots(e);
 }
 
 static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)

@@ -132,7 +132,7 @@ typedef struct gen_request {
     gen_rule rule;        /* mask NULL: none */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
     int latency;          /* how urgent it is: 0 interactive, 1 realtime, 2 batch (job_queue.h) */
-    uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
+    uint64_t group;       /* requests with the same number share the slots of one; 0: it is alone */
     size_t n_beams;       /* over 1: beam search, greedy and without sampling, stop strings or form; the reply
                              comes whole. BEAM_MAX at most */
     float length_penalty; /* of beams: a reply's score is its log-probability / length^penalty */
@@ -197,7 +197,7 @@ typedef struct gen_event {
     double prob_sum; /* of the reply's tokens up to this one: their probabilities (raw distribution) */
     /* EVENT_RESUMED: before the first token or EVENT_DONE of a reply that was resumed, the text and thought
      * that its first tokens gave, without what of them is still held back */
-    /* EVENT_PROGRESS: it has got its place, or a step is over that gave no token. Of n_input tokens to read,
+    /* EVENT_PROGRESS: it has got its slot, or a step is over that gave no token. Of n_input tokens to read,
      * those done; n_cached of the prompt were in the cache at first. A search reports every step */
     size_t n_read, n_input, n_cached;
     /* EVENT_JUDGED: id is the token n_read of the prompt, logprob and top are what was thought of it. Behind
@@ -228,11 +228,11 @@ int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user
  * wait for that one (any more); SHOAL_EINVALID: another size than the vocabulary's, or no distribution. Any
  * thread. */
 int engine_ballot(engine *e, uint64_t id, size_t position, const float *mean, size_t n);
-/* A place in the queue is free at once, one in the batch within a step; EVENT_DONE (SHOAL_ECANCELLED) follows
+/* A place in the queue is free at once, a slot in the batch within a step; EVENT_DONE (SHOAL_ECANCELLED) follows
  * unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
 
-/* Its reader does not keep up: the generation rests and leaves its place to others, until it goes on with the
+/* Its reader does not keep up: the generation rests and leaves its slot to others, until it goes on with the
  * same tokens it would have had. The deadline goes on too. Any thread; an unknown id is ignored. */
 void engine_pause(engine *e, uint64_t id, bool paused);
 

@@ -87,8 +87,8 @@ struct engine {
     sampler_space *spaces; /* one a member */
     session **running;     /* [max_batch], oldest first; changed under `lock`, by the engine thread */
     size_t n_running;
-    batch_place *places; /* [max_batch] */
-    engine_step *steps;  /* [depth]; those aloft are first_aloft ..., modulo depth */
+    batch_slot *slots;  /* [max_batch] */
+    engine_step *steps; /* [depth]; those aloft are first_aloft ..., modulo depth */
     size_t depth, first_aloft, n_aloft;
     uint64_t n_launched;
     draft_book book; /* as far as there are drafts, as is the next */
@@ -129,15 +129,15 @@ void loop_end(engine *e, session *s, int status, const char *message);
 /* Out of the running ones; back: how it returns into the queue, NULL when it is over. */
 void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *));
 
-/* places.c. Who rests leaves, who is next comes in. */
-void places_admit(engine *e);
+/* slots.c. Who rests leaves, who is next comes in. */
+void slots_admit(engine *e);
 /* Out of the running ones and back into the queue. Its tokens will be computed again where the cache does not
  * know them any more, to the same bits. */
-void places_leave(engine *e, session *s, void (*back)(job_queue *, job *));
-bool places_is_held(const session *s);      /* its rows are elsewhere, or its ballot is: it keeps its place */
-session *places_youngest(const engine *e);  /* of those that are not held: it makes room for an older one */
-void places_release(engine *e, session *s); /* its pages and those of its lanes */
-void places_note_pages(engine *e);          /* into the statistics */
+void slots_leave(engine *e, session *s, void (*back)(job_queue *, job *));
+bool slots_is_held(const session *s);      /* its rows are elsewhere, or its ballot is: it keeps its slot */
+session *slots_youngest(const engine *e);  /* of those that are not held: it makes room for an older one */
+void slots_release(engine *e, session *s); /* its pages and those of its lanes */
+void slots_note_pages(engine *e);          /* into the statistics */
 
 /* encode.c. One ragged batch of what waits to be encoded, if anything does. */
 void encode_step(engine *e);

@@ -41,13 +41,13 @@ typedef struct job {
     struct job *next;
     job_kind kind;
     uint64_t id;
-    uint64_t group;                  /* of the request it is a part of: places are shared between groups */
+    uint64_t group;                  /* of the request it is a part of: slots are shared between groups */
     uint64_t submit_ns, deadline_ns; /* deadline 0: none */
     uint64_t due_ns;                 /* job_queue_due_ns */
     job_class class;
     size_t n_tokens;               /* of input */
     atomic_bool cancelled, paused; /* set by any thread */
-    bool over;                     /* nothing is left to compute: it ends without a place */
+    bool over;                     /* nothing is left to compute: it ends without a slot */
     /* Of a request whose worker died: its prompt, and what came of its reply, are computed again first
      * (batch.h) */
     bool replays;

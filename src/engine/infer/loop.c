@@ -30,8 +30,8 @@ void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *))
 
 void loop_end(engine *e, session *s, int status, const char *message)
 {
-    places_release(e, s);
-    places_note_pages(e);
+    slots_release(e, s);
+    slots_note_pages(e);
     if (status == SHOAL_ECANCELLED)
         atomic_fetch_add(&e->stats.n_cancelled, 1);
     else if (status)
@@ -151,7 +151,7 @@ void loop_run(engine *e)
         reap(e);
         if (e->o.shards && !decode_ready(e)) continue;
         if (e->ops->roles & NET_DECODES) decode_elect(e);
-        if (e->ops->roles & NET_DECODES) places_admit(e);
+        if (e->ops->roles & NET_DECODES) slots_admit(e);
         if (e->ops->roles & NET_ENCODES) encode_step(e);
         if (e->n_running > 0) decode_step(e);
     }

@@ -60,9 +60,9 @@ typedef struct session {
     bool only_judges;
     size_t n_probe; /* rows that are wanted, at the end of the prompt; 0: none (any more) */
     /* the step that runs */
-    bool aloft;        /* it waits for rows that are at other stages: it keeps its place */
+    bool aloft;        /* it waits for rows that are at other stages: it keeps its slot */
     bool picked;       /* for the step that is planned */
-    uint64_t launched; /* the last step it was in; 0: none since it has its place */
+    uint64_t launched; /* the last step it was in; 0: none since it has its slot */
     unsigned n_losses; /* stages that were lost with it since its last token */
     size_t n_planned;  /* tokens that are known */
     bool has_next;
@@ -74,7 +74,7 @@ typedef struct session {
     uint64_t admitted_ns, first_token_ns; /* 0: not yet */
     size_t n_cached, n_generated;
     size_t n_drafted, n_accepted;
-    size_t n_stint; /* of these since it got its place in the batch */
+    size_t n_stint; /* of these since it got its slot in the batch */
     double prob_sum;
     finish_reason finish; /* FINISH_NONE while it runs */
 } session;

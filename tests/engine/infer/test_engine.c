@@ -403,12 +403,12 @@ static void a_paused_request_leaves_its_place_and_loses_nothing(void **state)
 
 static void places_are_taken_from_the_most_crowded_group(void **state)
 {
-    batch_place p[] = {{.group = 1, .n_stint = 3},
+    batch_slot p[] = {{.group = 1, .n_stint = 3},
                        {.group = 2, .n_stint = 9},
                        {.group = 2, .n_stint = 5, .fixed = true},
                        {.group = 2, .n_stint = 7},
                        {.group = 3, .n_stint = 90}};
-    assert_int_equal(batch_places_of(p, 5, 2), 3);
+    assert_int_equal(batch_slots_of(p, 5, 2), 3);
     assert_int_equal(batch_victim(p, 5, 1), 1); /* at once: 1 has one place, 2 has three */
     assert_int_equal(batch_victim(p, 5, 9), 1);
     assert_int_equal(batch_victim(p, 5, 2), 5); /* not from those with less, and not from itself */

@@ -1,16 +1,16 @@
-/* places.c: which generations run: who comes in when there is a place and memory, and who makes room (batch.h
+/* slots.c: which generations run: who comes in when there is a slot and memory, and who makes room (batch.h
  * has the rule). Engine thread. */
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 #include "infer/beam_set.h"
 
-void places_release(engine *e, session *s)
+void slots_release(engine *e, session *s)
 {
     kv_release(e->kv, &s->kv);
     if (s->beams) beam_set_release(s->beams, e->kv);
 }
 
-void places_note_pages(engine *e)
+void slots_note_pages(engine *e)
 {
     atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
     atomic_store_explicit(&e->stats.kv_pages_kept, e->kv->line[KV_KEPT].n, memory_order_relaxed);
@@ -22,7 +22,7 @@ static size_t width_of(const session *s)
     return s->beams ? s->beams->n_max : 1;
 }
 
-static size_t places_used(const engine *e)
+static size_t slots_used(const engine *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < e->n_running; i++) n += width_of(e->running[i]);
@@ -46,7 +46,7 @@ static bool take_in(engine *e, session *s)
         pages += (l->n_ids - had) / KV_PAGE_TOKENS + 1;
     }
     if (e->n_running > 1 && pages > kv_available(e->kv)) {
-        places_release(e, s);
+        slots_release(e, s);
         return false;
     }
     if (s->admitted_ns == 0) {
@@ -59,12 +59,12 @@ static bool take_in(engine *e, session *s)
     return true;
 }
 
-static void note_places(engine *e)
+static void note_slots(engine *e)
 {
     for (size_t i = 0; i < e->n_running; i++) {
         const session *s = e->running[i];
         bool fixed = s->n_probe > 0 || s->aloft || session_awaits(s);
-        e->places[i] = (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
+        e->slots[i] = (batch_slot){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
     }
 }
 
@@ -92,20 +92,20 @@ static bool replays_before(const job *a, const job *b, uint64_t now_ns)
     return a->replays && b->replays && batch_replays_before(&x, &y);
 }
 
-/* Who is to have the next place: of the group that has fewest, the first in line, and of replays the one
+/* Who is to have the next slot: of the group that has fewest, the first in line, and of replays the one
  * nearest its end. Under the lock. */
 static session *next_in_line(engine *e)
 {
     job *best = NULL;
     size_t least = 0, n_running, n_replaying;
     uint64_t now = clock_ns();
-    note_places(e);
+    note_slots(e);
     count_replays(e, &n_running, &n_replaying);
     for (job *j = e->queue.head; j; j = j->next) {
         batch_replay r = replay_of(j, now);
         if (j->kind != JOB_GENERATE || j->over || atomic_load(&j->paused)) continue;
         if (j->replays && !batch_may_replay(&r, n_running, n_replaying)) continue;
-        size_t has = batch_places_of(e->places, e->n_running, j->group);
+        size_t has = batch_slots_of(e->slots, e->n_running, j->group);
         if (best && (has > least || (has == least && !replays_before(j, best, now)))) continue;
         best = j;
         least = has;
@@ -113,57 +113,57 @@ static session *next_in_line(engine *e)
     return (session *)best;
 }
 
-void places_leave(engine *e, session *s, void (*back)(job_queue *, job *))
+void slots_leave(engine *e, session *s, void (*back)(job_queue *, job *))
 {
-    places_release(e, s);
+    slots_release(e, s);
     session_drop_cross(s);
     s->launched = 0;
     loop_take_out(e, s, back);
 }
 
-/* False when those who run keep their places for now. */
-static bool make_place(engine *e, const session *s)
+/* False when those who run keep their slots for now. */
+static bool make_room(engine *e, const session *s)
 {
-    note_places(e);
-    size_t i = batch_victim(e->places, e->n_running, s->job.group);
+    note_slots(e);
+    size_t i = batch_victim(e->slots, e->n_running, s->job.group);
     if (i == e->n_running) return false;
-    places_leave(e, e->running[i], job_queue_push_back);
+    slots_leave(e, e->running[i], job_queue_push_back);
     return true;
 }
 
-/* One more into the batch, if there is a place and memory for it. */
+/* One more into the batch, if there is a slot and memory for it. */
 static bool admit_one(engine *e)
 {
     pthread_mutex_lock(&e->lock);
     session *s = next_in_line(e);
-    bool full = s && places_used(e) + width_of(s) > e->o.max_batch;
+    bool full = s && slots_used(e) + width_of(s) > e->o.max_batch;
     if (s && !full) {
         job_queue_take(&e->queue, &s->job);
         e->running[e->n_running++] = s;
     }
     pthread_mutex_unlock(&e->lock);
     if (!s) return false;
-    if (full) return make_place(e, s);
+    if (full) return make_room(e, s);
     s->n_stint = 0;
     if (take_in(e, s)) return true;
     loop_take_out(e, s, job_queue_push_front);
-    return make_place(e, s);
+    return make_room(e, s);
 }
 
-bool places_is_held(const session *s)
+bool slots_is_held(const session *s)
 {
     return s->aloft || session_awaits(s);
 }
 
-/* Whose reader does not keep up leaves its place to others. */
+/* Whose reader does not keep up leaves its slot to others. */
 static void rest_paused(engine *e)
 {
     for (size_t i = e->n_running; i-- > 0;)
-        if (!places_is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
-            places_leave(e, e->running[i], job_queue_push_back);
+        if (!slots_is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
+            slots_leave(e, e->running[i], job_queue_push_back);
 }
 
-void places_admit(engine *e)
+void slots_admit(engine *e)
 {
     rest_paused(e);
     while (admit_one(e)) {
@@ -171,9 +171,9 @@ void places_admit(engine *e)
     atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
 }
 
-session *places_youngest(const engine *e)
+session *slots_youngest(const engine *e)
 {
     size_t i = e->n_running;
-    while (places_is_held(e->running[i - 1])) i--;
+    while (slots_is_held(e->running[i - 1])) i--;
     return e->running[i - 1];
 }
