@@ -1,4 +1,4 @@
-/* semantic.c: see semantic.h. A look is: a vector, then those near to it one after the other, until one may
+/* semantic.c: see semantic.h. A lookup is: a vector, then those near to it one after the other, until one may
  * serve. */
 #include "answers/semantic.h"
 
@@ -25,7 +25,7 @@ struct semantic {
     uint64_t until_ns; /* nobody is asked before */
 };
 
-struct semantic_look {
+struct semantic_lookup {
     gateway *g;
     gateway_request *rq; /* NULL: done has come */
     semantic_done done;
@@ -50,7 +50,7 @@ static uint64_t now_ns(const gateway *g)
 
 /* ---- the verdict --------------------------------------------------------------------------------- */
 
-static void semantic_tell(semantic_look *x, const char *result, const char *why, const cache_value *v,
+static void semantic_tell(semantic_lookup *x, const char *result, const char *why, const cache_value *v,
                           double similarity)
 {
     gateway *g = x->g;
@@ -71,20 +71,20 @@ static const char *language_of(const char *a, const char *b)
 
 /* Is it the request that cannot be looked up? A text that is too long for the embedder, or a client without
  * time, says nothing of the model, and others go on asking it. */
-static bool is_its_own(const semantic_look *x, int status)
+static bool is_its_own(const semantic_lookup *x, int status)
 {
     return status == SHOAL_EINVALID || status == SHOAL_EFORMAT || status == SHOAL_ELIMIT ||
            status == SHOAL_EUNSUPPORTED || (status == SHOAL_EDEADLINE && x->hurried);
 }
 
 /* Its model is missing or late. */
-static void pass_by(semantic_look *x, const char *why)
+static void pass_by(semantic_lookup *x, const char *why)
 {
     x->g->semantic->until_ns = now_ns(x->g) + REST_NS;
     semantic_tell(x, "absent", why, NULL, 0);
 }
 
-static void semantic_take(semantic_look *x, const near_found *f)
+static void semantic_take(semantic_lookup *x, const near_found *f)
 {
     const cache_value *v = cache_peek(x->g->cache, &f->key, now_ns(x->g));
     if (!v) {
@@ -96,7 +96,7 @@ static void semantic_take(semantic_look *x, const near_found *f)
     cache_value_unref(v);
 }
 
-static uint64_t until(semantic_look *x)
+static uint64_t until(semantic_lookup *x)
 {
     const semantic *l = x->g->semantic;
     uint64_t now = now_ns(x->g), wait = l->config->timeout_ms * 1000000u, deadline = x->rq->deadline_ns;
@@ -105,7 +105,7 @@ static uint64_t until(semantic_look *x)
     return now + (x->hurried ? half : wait);
 }
 
-static call_context context_of(semantic_look *x)
+static call_context context_of(semantic_lookup *x)
 {
     call_context of = request_context(x->rq, ""), ctx = call_context_named(&of, "cache");
     ctx.deadline_ns = until(x);
@@ -115,7 +115,7 @@ static call_context context_of(semantic_look *x)
 
 static void on_judged(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
-    semantic_look *x = user;
+    semantic_lookup *x = user;
     double least = x->g->semantic->config->verify_min;
     x->call = NULL;
     if (is_its_own(x, r->status))
@@ -129,7 +129,7 @@ static void on_judged(void *user, const call_result *r, const Shoal__V1__Classif
 }
 
 /* The cross-encoder reads both; false: no memory. */
-static bool ask_judge(semantic_look *x, const near_found *f)
+static bool ask_judge(semantic_lookup *x, const near_found *f)
 {
     Shoal__V1__TextInput pair = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&pair};
     Shoal__V1__ClassifyRequest q = SHOAL__V1__CLASSIFY_REQUEST__INIT;
@@ -145,7 +145,7 @@ static bool ask_judge(semantic_look *x, const near_found *f)
 }
 
 /* The nearest that the words allow; why the nearest of all was refused, where none is. */
-static void semantic_judge(semantic_look *x)
+static void semantic_judge(semantic_lookup *x)
 {
     const config_semantic *c = x->g->semantic->config;
     double least = c->min_similarity > 0 ? c->min_similarity : SEMANTIC_SIMILARITY;
@@ -174,7 +174,7 @@ static void semantic_judge(semantic_look *x)
 /* ---- the vector ---------------------------------------------------------------------------------- */
 
 /* Vectors of different identities do not compare. */
-static bool shelve(semantic_look *x, const char *identity)
+static bool shelve(semantic_lookup *x, const char *identity)
 {
     cache_key *k = cache_key_new("partition");
     cache_key_str(k, "embeds", identity);
@@ -185,7 +185,7 @@ static bool shelve(semantic_look *x, const char *identity)
 
 static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
 {
-    semantic_look *x = user;
+    semantic_lookup *x = user;
     x->call = NULL;
     if (is_its_own(x, r->status)) {
         semantic_tell(x, "absent", "embed", NULL, 0);
@@ -207,7 +207,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     semantic_judge(x);
 }
 
-static bool ask_vector(semantic_look *x)
+static bool ask_vector(semantic_lookup *x)
 {
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[1] = {&input};
     Shoal__V1__EmbedRequest q = SHOAL__V1__EMBED_REQUEST__INIT;
@@ -236,7 +236,7 @@ bool semantic_is_for(const gateway_request *rq, const semantic_ask *ask)
     return false;
 }
 
-semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, semantic_done done, void *user)
+semantic_lookup *semantic_start(gateway_request *rq, const semantic_ask *ask, semantic_done done, void *user)
 {
     gateway *g = rq->gateway;
     if (now_ns(g) < g->semantic->until_ns || !is_there(g, g->semantic->config->model)) {
@@ -244,9 +244,9 @@ semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, sema
         metrics_add(g->metrics, METRIC_NEAR, 1, rq->cache_name, "absent", "embed");
         return NULL;
     }
-    semantic_look *x = calloc(1, sizeof *x);
+    semantic_lookup *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (semantic_look){
+    *x = (semantic_lookup){
         .g = g, .rq = rq, .done = done, .user = user, .partition = ask->partition, .how = ask->how};
     x->start_ns = now_ns(g);
     x->text = strdup(ask->text);
@@ -256,7 +256,7 @@ semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, sema
     return NULL;
 }
 
-void semantic_cancel(semantic_look *x)
+void semantic_cancel(semantic_lookup *x)
 {
     if (!x) return;
     calls_cancel(x->call);
@@ -265,7 +265,7 @@ void semantic_cancel(semantic_look *x)
     free(x);
 }
 
-void semantic_keep(semantic_look *x, const sha256_digest *key)
+void semantic_keep(semantic_lookup *x, const sha256_digest *key)
 {
     if (x->codes) near_add(x->g->semantic->near, &x->partition, key, x->codes, x->scale, x->dims, x->text);
     semantic_cancel(x);

@@ -17,8 +17,8 @@
 #include "cache/near_rule.h"
 #include "request/request.h"
 
-typedef struct semantic semantic;           /* the gateway's */
-typedef struct semantic_look semantic_look; /* of one request */
+typedef struct semantic semantic;               /* the gateway's */
+typedef struct semantic_lookup semantic_lookup; /* of one request */
 
 typedef struct semantic_ask {
     const char *text; /* NULL: such a request is not compared */
@@ -35,10 +35,10 @@ void semantic_free(semantic *l); /* no look may be left; accepts NULL */
 /* Is this request's answer (rq->cache_name) one that may be found so? */
 bool semantic_is_for(const gateway_request *rq, const semantic_ask *ask);
 /* The ask's text is copied. `done` does not come from inside. */
-semantic_look *semantic_start(gateway_request *rq, const semantic_ask *ask, semantic_done done, void *user);
-void semantic_cancel(semantic_look *x); /* frees it, at any time; accepts NULL */
+semantic_lookup *semantic_start(gateway_request *rq, const semantic_ask *ask, semantic_done done, void *user);
+void semantic_cancel(semantic_lookup *x); /* frees it, at any time; accepts NULL */
 /* Frees x, of which `done` has come. */
-void semantic_keep(semantic_look *x, const sha256_digest *key);
+void semantic_keep(semantic_lookup *x, const sha256_digest *key);
 
 /* An answer goes out that was found: is it one of those that are made anew and compared? */
 bool semantic_is_audited(semantic *l);

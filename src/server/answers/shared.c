@@ -16,9 +16,9 @@
 /* What was asked by likeness is over. */
 static void forget_near(shared_job *s)
 {
-    semantic_cancel(s->look);
+    semantic_cancel(s->lookup);
     free((char *)s->near.text);
-    s->look = NULL;
+    s->lookup = NULL;
     s->near.text = NULL;
 }
 
@@ -28,12 +28,12 @@ shared_end shared_detach(shared_job *s)
     shared_end end = {.gateway = rq->gateway,
                       .ticket = s->ticket,
                       .key = s->key,
-                      .look = s->look,
+                      .lookup = s->lookup,
                       .audited = revalidate_take_audited(rq),
                       .text = s->ops->text,
                       .passes = s->strange || s->cut || s->n_rolls != rq->gateway->n_rolls};
     s->ticket = NULL;
-    s->look = NULL;
+    s->lookup = NULL;
     forget_near(s);
     memcpy(end.trace, rq->ensemble, sizeof end.trace);
     memcpy(end.name, rq->cache_name, sizeof end.name);
@@ -85,9 +85,9 @@ void shared_publish(shared_end *end, const buf *packed)
             cache_pass(t, all.data, all.len);
         else
             kept = cache_fill(t, all.data, all.len, env_now_ns(&end->gateway->time));
-        if (kept && end->look) {
-            semantic_keep(end->look, &end->key);
-            end->look = NULL;
+        if (kept && end->lookup) {
+            semantic_keep(end->lookup, &end->key);
+            end->lookup = NULL;
         }
     }
     buf_done(&all);
@@ -98,8 +98,8 @@ void shared_leave(shared_end *end)
 {
     cache_ticket *t = end->ticket;
     end->ticket = NULL;
-    semantic_cancel(end->look);
-    end->look = NULL;
+    semantic_cancel(end->lookup);
+    end->lookup = NULL;
     cache_value_unref(end->audited);
     end->audited = NULL;
     cache_leave(t);
@@ -219,8 +219,8 @@ static void on_looked(void *user, const cache_value *v, double similarity)
 /* The work is ours. Something like it may have been asked before. */
 static void lead(shared_job *s)
 {
-    s->look = s->near.text && s->ticket ? semantic_start(s->rq, &s->near, on_looked, s) : NULL;
-    if (!s->look) compute(s, "miss");
+    s->lookup = s->near.text && s->ticket ? semantic_start(s->rq, &s->near, on_looked, s) : NULL;
+    if (!s->lookup) compute(s, "miss");
 }
 
 static void on_turn(void *user, cache_outcome outcome, const cache_value *v)

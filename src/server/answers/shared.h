@@ -46,7 +46,7 @@ struct shared_job {
     cache_ticket *ticket; /* NULL: not sharing */
     sha256_digest key;
     semantic_ask near;                 /* its text is owned; NULL: it is not looked up by semantic */
-    semantic_look *look;               /* that goes on, or has come to nothing */
+    semantic_lookup *lookup;           /* that goes on, or has come to nothing */
     char identity[BIT_IDENTITY_BYTES]; /* the model that it is kept as an answer of; "": of several */
     bool strange;                      /* another one answered */
     bool cut;                          /* a time limit ended the answer (call_result) */
@@ -68,7 +68,7 @@ typedef struct shared_end { /* what is left to do when the job is gone */
     struct gateway *gateway;
     cache_ticket *ticket;
     sha256_digest key;
-    semantic_look *look;        /* by which the answer will be found */
+    semantic_lookup *lookup;    /* by which the answer will be found */
     const cache_value *audited; /* what went out, in place of the answer that there is now */
     void (*text)(buf *out, const char *packed, size_t len);
     char name[96];
