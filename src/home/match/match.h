@@ -10,8 +10,8 @@
  * whole of it unknown: nothing is left out so that something fits. Of one device the best fit is taken, and
  * where several fit as well it is ambiguous; "all", plurals and groups mean each that fits.
  *
- * Pure; memory is the caller's arena. Time grows with the devices' words and the text's, with a request's 256
- * words at most. */
+ * Pure; memory is the caller's arena. Time grows with the devices' words and the text's: at most DEVICES_MAX devices,
+ * the rest is left out, and a request's 256 words. */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
 
