@@ -60,7 +60,7 @@ static bool has_weights(const char *folder)
 {
     const model_kind *kind = model_kind_of(folder);
     DIR *d = opendir(folder);
-    bool found = false;
+    bool found = !d; /* its loader says why */
     for (struct dirent *e; d && !found && (e = readdir(d));)
         found = model_kind_file(kind, e->d_name) == MODEL_FILE_WEIGHTS;
     if (d) closedir(d);
@@ -126,19 +126,21 @@ static void add_model(found *f, char *path, const char *name)
         free(path);
 }
 
-/* doubtful: folders without weights alone, which come behind all others; else all but these. */
-static int look_at(found *f, const char *name, bool doubtful, shoal_err *err)
+/* *ret_doubtful, malloc'd: the path of a folder without weights, which comes behind all others; else it stays NULL. */
+static int look_at(found *f, const char *name, char **ret_doubtful, shoal_err *err)
 {
     char *path = NULL;
     int rc = asprintf(&path, "%s/%s", f->folder, name) < 0 ? err_nomem(err) : 0;
     if (rc != 0) return rc;
     const bool models = is_model(path), folder = file_is_dir(path);
-    if (models && (folder && !has_weights(path)) == doubtful) {
+    if (models && folder && !has_weights(path)) {
+        *ret_doubtful = path;
+    } else if (models) {
         add_model(f, path, name);
-        return 0;
+    } else {
+        if (may_be_export(name) && !folder) rc = look_at_json(f, path, err);
+        free(path);
     }
-    if (!models && !doubtful && may_be_export(name) && !folder) rc = look_at_json(f, path, err);
-    free(path);
     return rc;
 }
 
@@ -148,11 +150,15 @@ static int look_into(found *f, shoal_err *err)
     int n = scandir(f->folder, &all, NULL, alphasort), rc = 0;
     if (n < 0)
         return err_set(err, SHOAL_ENOTFOUND, "%s: %s; shoal init wants a folder", f->folder, strerror(errno));
-    for (int i = 0; i < 2 * n; i++) {
-        const char *name = all[i % n]->d_name;
-        if (rc == 0 && *name != '.') rc = look_at(f, name, i >= n, err);
-        if (i >= n) free(all[i % n]);
+    char **doubtful = calloc((size_t)n + 1, sizeof *doubtful);
+    if (!doubtful) rc = err_nomem(err);
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (all[i]->d_name[0] != '.') rc = look_at(f, all[i]->d_name, &doubtful[i], err);
+    for (int i = 0; i < n; i++) {
+        if (doubtful && doubtful[i]) add_model(f, doubtful[i], all[i]->d_name);
+        free(all[i]);
     }
+    free(doubtful);
     free(all);
     return rc;
 }
