@@ -159,7 +159,7 @@ static int give_value(const turn_reader *r, const char **ret)
     if (!asked->request) return 0;
     const char *text = reply_fill(r->a, asked->request, f, 2);
     if (!text || read_after(r, &whole, text, NULL)) return SHOAL_ENOMEM;
-    bool told = whole.verdict == GROUND_ACT || (whole.verdict == GROUND_CANNOT && whole.odd_value);
+    bool told = whole.verdict == GROUND_ACT || whole.odd_value;
     if (told && is_part_of(&whole.named, &asked->named)) *ret = text;
     return 0;
 }
@@ -214,10 +214,11 @@ int follow_read_turn(follow_meaning *ret, const lexicon *lex, const device *list
     *ret = (follow_meaning){0};
     if (read_after(r, &r->asked, t->request, &t->before) || read_after(r, &r->own, t->answer, NULL))
         return SHOAL_ENOMEM;
-    bool asks = (r->asked.verdict == GROUND_ASK || r->asked.verdict == GROUND_CANNOT) &&
-                follow_same_text(t->reply, r->asked.text) && !stands_alone(&r->own);
+    bool open = r->asked.verdict == GROUND_ASK || r->asked.verdict == GROUND_CANNOT;
+    bool asks =
+        (open || r->asked.request) && follow_same_text(t->reply, r->asked.text) && !stands_alone(&r->own);
     int rc = asks ? give_value(r, &ret->text) : 0;
-    if (!rc && asks && !ret->text) {
+    if (!rc && asks && open && !ret->text) {
         rc = join_answer(r, &ret->text);
         if (ret->text) ret->it = t->before;
     }

@@ -307,6 +307,18 @@ static void give_request(const problem *p, grounding *out)
     out->odd_value = p->odd_value;
 }
 
+/* "72" of a thermostat whose unit nobody knows cannot be degrees Celsius: is it meant in another unit? */
+static void propose_other(grounder *g, grounding *out)
+{
+    bool held = g->n_problems > 1 || g->remark || device_set_count(&g->named) != 1;
+    if (held) return;
+    option_give_other(g, out);
+    if (g->nomem) return;
+    reply_field f[] = {{"say", out->options[0].say}};
+    out->text = grounder_fill(g, g->lex->reply.propose, f, 1);
+    out->verdict = GROUND_PROPOSE;
+}
+
 static void ground_judge(grounder *g, grounding *out)
 {
     const lexicon *l = g->lex;
@@ -343,6 +355,7 @@ static void ground_judge(grounder *g, grounding *out)
         out->verdict = g->problems[0].verdict;
         out->text = with_problems(g, g->answer);
         if (g->n_problems == 1) give_request(&g->problems[0], out);
+        if (g->other) propose_other(g, out);
     } else if (g->answer) {
         out->verdict = GROUND_ANSWER;
         out->text = g->answer;

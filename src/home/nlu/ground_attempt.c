@@ -184,6 +184,7 @@ static outcome check_number(grounder *g, attempt *t, const units *u, const value
     for (size_t i = 0; i < g->d.n; i++) {
         if (!device_set_has(&t->targets, i) || value_in_range(g, def, x, i)) continue;
         t->odd_device = i;
+        if (device_set_count(&t->targets) == 1) t->other_unit = value_other_unit(g, def, x, i);
         return OUT_OF_RANGE;
     }
     return DO_IT;
@@ -268,7 +269,7 @@ static bool verb_serves(const grounder *g, const char *verb, const device_set *t
 
 attempt attempt_action(grounder *g, const action_def *x, const units *u, const clause_rest *r)
 {
-    attempt t = {.action = x, .rest = r};
+    attempt t = {.action = x, .rest = r, .u = u};
     bool strange = r->n_strange > 0;
     if (!x->service && strange) return explain(g, x, r);
     t.how = entity_mention_says_target(&r->what) ? named_target(g, &t, r) : unnamed_target(g, &t, r);
@@ -352,6 +353,14 @@ void attempt_want_value(grounder *g, const attempt *t)
     p->odd_value = t->how == OUT_OF_RANGE || t->how == WRONG_UNIT;
 }
 
+static void keep_other(grounder *g, const attempt *t)
+{
+    attempt *kept = arena_alloc(g->a, sizeof *kept);
+    g->nomem |= !kept;
+    if (kept) *kept = *t;
+    g->other = kept;
+}
+
 void attempt_tell(grounder *g, const attempt *t)
 {
     reply_field what[] = {{"what", what_was_said(g, t)}, {"names", attempt_target_names(g, t, true)}};
@@ -360,7 +369,10 @@ void attempt_tell(grounder *g, const attempt *t)
     case ASK_WHICH:
         grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.which, what, 2));
         break;
-    case OUT_OF_RANGE: tell_bounds(g, t, g->lex->reply.out_of_range); break;
+    case OUT_OF_RANGE:
+        tell_bounds(g, t, g->lex->reply.out_of_range);
+        if (t->other_unit && t->action->n_takes == 1) keep_other(g, t);
+        break;
     case WRONG_UNIT: tell_bounds(g, t, g->lex->reply.wrong_unit); break;
     case DIFFERENCE:
         if (t->odd->kind == VALUE_NUMBER)

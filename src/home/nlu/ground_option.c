@@ -36,12 +36,21 @@ static const char *value_text(grounder *g, const attempt *t, const units *u, siz
                                        : number_text(g, value_for(g, def, x, device));
 }
 
+static const char *with_sign(grounder *g, const char *number, const value_unit *u)
+{
+    const char *s = arena_printf(g->a, "%s %s", number, u->sign);
+    if (!s) g->nomem = true;
+    return s ? s : "";
+}
+
 /* The same for a person: a duration in the words it was given. */
 static const char *value_said(grounder *g, const attempt *t, const units *u, size_t k)
 {
     bool number;
-    if (t->action->takes[k]->kind != VALUE_DURATION)
-        return value_text(g, t, u, k, device_set_first(&t->targets), &number);
+    if (t->action->takes[k]->kind != VALUE_DURATION) {
+        const char *text = value_text(g, t, u, k, device_set_first(&t->targets), &number);
+        return t->other_unit ? with_sign(g, text, t->other_unit) : text;
+    }
     const unit *x = &u->at[t->given[k]->at];
     return grounder_slice(g, x->begin, x->end);
 }
@@ -78,7 +87,8 @@ static const char *say_attempt(grounder *g, const attempt *t, const units *u)
     f[n++] = (reply_field){"name", grounder_names(g, &t->targets, false)};
     for (size_t k = 0; k < t->action->n_takes; k++)
         f[n++] = (reply_field){t->action->takes[k]->name, value_said(g, t, u, k)};
-    return grounder_fill(g, t->action->say, f, n);
+    bool unit = t->other_unit && t->action->say_unit;
+    return grounder_fill(g, unit ? t->action->say_unit : t->action->say, f, n);
 }
 
 static size_t add_calls(grounder *g, device_call *out, size_t n, const attempt *t, const units *u)
@@ -181,4 +191,19 @@ void option_give_guesses(grounder *g, grounding *out)
             o->n_calls = add_calls(g, o->calls, 0, &t, NULL);
         o->say = join_says(g, &say, 1);
     }
+}
+
+/* Its value in another unit than the device's bounds are told in, as it was said. */
+void option_give_other(grounder *g, grounding *out)
+{
+    give_options(g, out, 1);
+    if (g->nomem) return;
+    const char *say = say_attempt(g, g->other, g->other->u);
+    device_option *o = &out->options[0];
+    o->calls = arena_alloc(g->a, sizeof *o->calls);
+    if (!o->calls)
+        g->nomem = true;
+    else
+        o->n_calls = add_calls(g, o->calls, 0, g->other, g->other->u);
+    o->say = join_says(g, &say, 1);
 }

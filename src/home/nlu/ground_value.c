@@ -76,6 +76,21 @@ bool value_in_range(grounder *g, const value_def *def, const unit *x, size_t dev
     return v >= min - slack && v <= max + slack;
 }
 
+const value_unit *value_other_unit(grounder *g, const value_def *def, const unit *x, size_t device)
+{
+    double min, max;
+    if (!g->d.at[device].unit_open || (x->measure && unit_of(def, x->measure)) ||
+        value_unit_told(g, def, device))
+        return NULL;
+    bounds_of(g, def, device, &min, &max);
+    for (size_t i = 1; i < def->n_units; i++) {
+        const value_unit *u = &def->units[i];
+        double v = to_own(u, x->value);
+        if (u->asks_above > 0 && x->value > u->asks_above && v >= min && v <= max) return u;
+    }
+    return NULL;
+}
+
 /* In the device's unit; to a tenth when it had to be converted. */
 double value_for(grounder *g, const value_def *def, const unit *x, size_t device)
 {

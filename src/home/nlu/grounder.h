@@ -52,6 +52,8 @@ typedef struct attempt {
     size_t odd_device;    /* OUT_OF_RANGE: whose bounds they are */
     bool verb_said;       /* by the words of the action's verb */
     const unit *odd_unit; /* WRONG_UNIT */
+    const units *u;
+    const value_unit *other_unit; /* OUT_OF_RANGE: the value may be in this one; NULL: in none */
 } attempt;
 
 typedef struct task {
@@ -88,6 +90,7 @@ typedef struct grounder {
     size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
     const char *answer, *strange;
     const talk_def *talk;
+    const attempt *other; /* what its value in another unit would mean; NULL: nothing */
     bool nomem;
 } grounder;
 
@@ -107,6 +110,8 @@ void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
 /* ---- ground_value.c ---- */
 bool value_in_range(grounder *g, const value_def *def, const unit *x, size_t device);
 double value_for(grounder *g, const value_def *def, const unit *x, size_t device);
+/* The unit that a number without one may be in, where it is out of bounds for a device whose unit nobody has said. */
+const value_unit *value_other_unit(grounder *g, const value_def *def, const unit *x, size_t device);
 /* The unit that the device tells or is said to have; NULL: it is not known. */
 const value_unit *value_unit_told(grounder *g, const value_def *def, size_t device);
 const char *value_bound_said(grounder *g, const value_def *def, size_t device, bool max);
@@ -157,5 +162,6 @@ bool quantity_is_asked(grounder *g, const units *u, size_t at);
 void option_give_tasks(grounder *g, grounding *out);
 void option_give_ways(grounder *g, grounding *out);
 void option_give_guesses(grounder *g, grounding *out);
+void option_give_other(grounder *g, grounding *out);
 
 #endif

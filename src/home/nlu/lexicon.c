@@ -95,6 +95,7 @@ static void read_units(reader *r, const yaml_node *n, value_def *v)
         u->name = source_text(r->s, n->keys[i]);
         u->sign = source_text_of(r->s, n->items[i], "sign");
         u->scale = source_double(r->s, yaml_get(n->items[i], "scale"), "scale", 1);
+        u->asks_above = source_double(r->s, yaml_get(n->items[i], "asks_above"), "asks_above", 0);
         u->offset = source_double(r->s, yaml_get(n->items[i], "offset"), "offset", 0);
         source_words(r->s, source_need(r->s, n->items[i], "measures", YAML_LIST), false, &u->measures);
         if (!lexicon_failed(r) && u->scale == 0)
@@ -323,6 +324,7 @@ static void read_actions(reader *r, const yaml_node *root)
         action_def *x = &r->l->actions[r->l->n_actions++];
         x->service = source_text(r->s, yaml_get(n, "service"));
         x->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
+        x->say_unit = source_text(r->s, yaml_get(n, "say_unit"));
         x->verb = source_text(r->s, yaml_get(n, "verb"));
         x->deed = source_text(r->s, yaml_get(n, "deed"));
         x->where = source_text(r->s, yaml_get(n, "where"));

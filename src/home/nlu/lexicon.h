@@ -94,6 +94,8 @@ typedef struct value_unit {
     const char *name, *sign; /* "fahrenheit", "°F" */
     word_list measures;
     double scale, offset;
+    double
+        asks_above; /* a bare number above it that is out of bounds else may be in it, so it is asked; 0: never */
 } value_unit;
 /* Other bounds for devices whose name has one of these. */
 typedef struct value_range {
@@ -138,10 +140,11 @@ typedef struct action_def {
     const char *
         where; /* devices without this service cannot do it, nor does it explain anything of them; NULL: all can */
     const char *say, *verb;
-    const char *deed;    /* "set the brightness of {name}"; NULL: verb and name */
-    const char *request; /* that the {answer} completes, where it asks for a value of {name}; NULL: none */
-    const char *makes;   /* the state that it leads to, folded; NULL: none that is known */
-    const char *undoes;  /* the service that this one is the opposite of; NULL: none */
+    const char *say_unit; /* say, where values have a unit behind them; NULL: the same */
+    const char *deed;     /* "set the brightness of {name}"; NULL: verb and name */
+    const char *request;  /* that the {answer} completes, where it asks for a value of {name}; NULL: none */
+    const char *makes;    /* the state that it leads to, folded; NULL: none that is known */
+    const char *undoes;   /* the service that this one is the opposite of; NULL: none */
     size_t n_takes;
     const value_def *takes[4]; /* each must be given */
     phrase_list cues;

@@ -94,6 +94,13 @@ static void form_row(form *f, const yaml_node *row)
     if (values && !f->rc) f->rc = yaml_bool(f->d, values, "values", &all, f->err);
 }
 
+/* {"°F": ["°F", fahrenheit]} */
+static void form_text_lists(form *f, const yaml_node *map)
+{
+    for (size_t i = 0; map && i < map->n && !f->rc; i++)
+        form_texts(f, form_need(f, map, map->keys[i]->text, YAML_LIST, true));
+}
+
 static void form_lists(form *f, const yaml_node *root, const char *key, const char *const *keys)
 {
     const yaml_node *map = form_need(f, root, key, YAML_MAP, true);
@@ -105,14 +112,23 @@ static void form_lists(form *f, const yaml_node *root, const char *key, const ch
         bool needed = !offered && strcmp(keys[i], "empty") != 0;
         const yaml_node *n = form_need(f, map, keys[i], is_map ? YAML_MAP : YAML_LIST, needed);
         if (n && !is_map) form_texts(f, n);
-        for (size_t k = 0; n && strcmp(keys[i], "words") == 0 && k < n->n; k++)
-            form_texts(f, form_need(f, n, n->keys[k]->text, YAML_LIST, true));
+        if (n && strcmp(keys[i], "words") == 0) form_text_lists(f, n);
     }
+}
+
+static void form_units(form *f, const yaml_node *units)
+{
+    static const char *const KEYS[] = {"domains", "named", "locales", NULL};
+    if (!units) return;
+    form_keys(f, units, KEYS);
+    form_texts(f, form_need(f, units, "domains", YAML_LIST, true));
+    form_text_lists(f, form_need(f, units, "named", YAML_MAP, true));
+    form_text_lists(f, form_need(f, units, "locales", YAML_MAP, false));
 }
 
 static void check_form(form *f, const yaml_node *root)
 {
-    static const char *const KEYS[] = {"functions", "services", "domains", "devices",
+    static const char *const KEYS[] = {"functions", "services", "domains", "devices", "units",
                                        "states",    "results",  "replies", NULL};
     static const char *const DEVICES[] = {"arguments", "words", "offered", NULL};
     static const char *const STATES[] = {"functions", "verdicts", NULL};
@@ -132,6 +148,7 @@ static void check_form(form *f, const yaml_node *root)
     for (size_t i = 0; domains && i < domains->n; i++)
         form_need(f, domains, domains->keys[i]->text, YAML_SCALAR, true);
     form_lists(f, root, "devices", DEVICES);
+    form_units(f, form_need(f, root, "units", YAML_MAP, false));
     form_lists(f, root, "states", STATES);
     form_lists(f, root, "results", RESULTS);
     const yaml_node *replies = form_need(f, root, "replies", YAML_MAP, true);
@@ -157,6 +174,9 @@ static void take_parts(function_table *t)
     t->services = json_object_get(t->root, "services");
     t->domains = json_object_get(t->root, "domains");
     t->offered = function_table_part(t, "devices", "offered");
+    t->unit_domains = function_table_part(t, "units", "domains");
+    t->unit_names = function_table_part(t, "units", "named");
+    t->unit_locales = function_table_part(t, "units", "locales");
     t->parameters = function_table_part(t, "devices", "arguments");
     t->words = function_table_part(t, "devices", "words");
     t->state_functions = function_table_part(t, "states", "functions");

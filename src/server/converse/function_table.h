@@ -47,6 +47,8 @@ const char *function_table_say(const function_table *t, function_reply r, arena 
  * allowed values of its functions' arguments. *ret->n 0: by nothing. SHOAL_ENOMEM, or 0. */
 int function_table_devices(device_list *ret, const function_table *t, const chat_case *k, arena *a);
 
+/* Give the devices that a request lists the unit that its messages say, where they have none; it is the table's. */
+void function_table_lend_units(device *list, size_t n, const function_table *t, const chat_case *k);
 /* Add those that are there where a function is offered, such as a timer. SHOAL_ENOMEM, or 0. */
 int function_table_add_offered(device_list *to, const function_table *t, const chat_case *k, arena *a);
 /* Give each device the table's services for which a function is offered; texts are the table's. SHOAL_ENOMEM, or 0. */

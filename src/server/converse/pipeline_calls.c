@@ -337,6 +337,7 @@ static int take_devices(pipeline_call *c)
     device_list *l = c->devices = arena_alloc(in->memory, sizeof *l);
     if (!l || function_table_devices(l, t, &c->k, in->memory)) return SHOAL_ENOMEM;
     pipeline_lend_units(p, l->at, l->n);
+    function_table_lend_units(l->at, l->n, t, &c->k);
     for (size_t i = 0; !c->devices->n && i < p->n_devices && i < DEVICES_MAX; i++) l->at[i] = p->devices[i];
     if (!l->n) l->n = p->n_devices < DEVICES_MAX ? p->n_devices : DEVICES_MAX;
     if (function_table_add_offered(l, t, &c->k, in->memory) ||

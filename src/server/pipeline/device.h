@@ -3,6 +3,7 @@
 #ifndef PIPELINE_DEVICE_H
 #define PIPELINE_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -13,6 +14,7 @@ typedef struct device {
     const char *id, *name; /* "light.kitchen", "Kitchen Light" */
     const char *state;     /* "" or NULL: not known */
     const char *unit;      /* of numbers that it tells and takes: "°F"; NULL: none is given */
+    bool unit_open;        /* no unit, and it need not be the usual one either: nobody has said it */
     const char *measured;  /* what it measures beside that, "21.5"; NULL: nothing is told */
     const char *area;      /* NULL: none is given */
     const char *const *aliases;

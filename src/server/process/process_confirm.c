@@ -202,7 +202,7 @@ int process_take_turn(process_input *in, const process_turn *turn, api_error *e)
         if (r->recall(&asked, &about, st, in, turn)) return api_error_nomem(e);
         if (!asked) continue;
         if (r->read_answer(&answer, st, in->text, in->memory)) return api_error_nomem(e);
-        return take_up(in, st, turn, &about, answer, e);
+        if (answer != STAGE_ANSWER_OTHER) return take_up(in, st, turn, &about, answer, e);
     }
     return follow_turn_of(in, turn, e);
 }

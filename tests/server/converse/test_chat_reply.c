@@ -407,6 +407,8 @@ static void function_table_names_the_line_of_what_is_wrong(void **state)
         {"domains: {", "domains: [", NULL},
         {"  call: ", "  calls: ", "'calls' is not known here"},
         {"  functions: [GetLiveContext]\n", "", "'functions' is missing"},
+        {"  domains: [climate]\n", "", "'domains' is missing"},
+        {"  locales: {", "  localities: {", "'localities' is not known here"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         buf text = {0};

@@ -215,7 +215,10 @@ static void an_answer_completes_the_request(void **state)
         {ONE_HEAT("20"), "climate.set_temperature of Upstairs Thermostat.", "Tell me"},
         {ONE_HEAT("20.5 degrees please"), "climate.set_temperature of Upstairs Thermostat.", "Tell me"},
         {ONE_HEAT("68 F"), "climate.set_temperature of Upstairs Thermostat.", "Tell me"},
-        {ONE_HEAT("72"), "goes from 5 to 35 °C", "climate."}, /* no temperature of a room */
+        {ONE_HEAT("40"), "goes from 5 to 35 °C", "climate."},
+        {ONE_HEAT("72"), "Do you mean: Setting Upstairs Thermostat to 72 °F.",
+         "climate."}, /* no room's in °C */
+        {ONE_HEAT("720"), "goes from 5 to 35 °C", "climate."},
         {ONE_HEAT("20 %"), "I can't set the temperature of Upstairs Thermostat in %", "climate."},
         {ONE_HEAT("20 tomorrow"), "", "climate."},
         {ONE_HEAT("20 people"), "", "climate."},
@@ -289,7 +292,7 @@ static void what_was_said_before_is_remembered(void **state)
          "Den"},
         {"[" LIST WARM U("upstairs") A(TELL) U("set it to 20") "]",
          "climate.set_temperature of Upstairs Thermostat.", "Den"},
-        {"[" LIST WARM U("upstairs") A(TELL) U("72")
+        {"[" LIST WARM U("upstairs") A(TELL) U("40")
              A("The temperature of Upstairs Thermostat goes from 5 to 35 "
                "°C. I changed nothing.") U("22 then") "]",
          "climate.set_temperature of Upstairs Thermostat.", "Den"},
@@ -310,30 +313,86 @@ static void what_was_said_before_is_remembered(void **state)
     bench_close(&t);
 }
 
-/* What not every home can do, it does where the request offers a function for it, and says so where not. */
-static void what_is_offered_is_done(void **state)
-{
 #define F(name, properties)                                                                           \
     "{\"type\":\"function\",\"function\":{\"name\":\"" name "\",\"parameters\":{\"type\":\"object\"," \
     "\"properties\":{" properties "}}}}"
 #define INT(key) "\"" key "\":{\"type\":\"integer\"}"
 #define NAME     "\"name\":{\"type\":\"string\"}"
-#define TIME     INT("hours") "," INT("minutes") "," INT("seconds")
-    static const char ALL[] =
-        "[" F("HassSetPosition", NAME "," INT("position")) "," F("HassFanSetSpeed", NAME "," INT("percentag"
-                                                                                                 "e")) "," F(
-            "HassSetVolume",
-            NAME "," INT(
-                "volume_level")) "," F("HassStartTimer", NAME
-                                       "," TIME) "," F("HassCancelTimer",
-                                                       NAME) "," F("HassCancelAllTimers",
-                                                                   "") "," F("HassPauseTimer",
-                                                                             NAME) "," F("HassUnpauseTimer",
-                                                                                         NAME) "," F("HassInc"
-                                                                                                     "reaseTi"
-                                                                                                     "mer",
-                                                                                                     TIME) "," F("HassDecreaseTimer",
-                                                                                                                 TIME) "]";
+
+/* A chat's thermostat: in the unit that its messages name; where they name none, a number that is no room's in degrees
+ * Celsius is asked about, and sent as it was said. */
+static void a_chat_says_its_unit(void **state)
+{
+#define CLIMATE                        \
+    "[" F("HassClimateSetTemperature", \
+          NAME ",\"temperature\":{\"type\":\"number\"}") "," F("GetLiveContext", "") "]"
+#define UNIT(system, said)                                            \
+    "[{\"role\":\"system\",\"content\":\"" system                     \
+    "\\n- names: Thermostat\\n  domain: climate\\n- names: Oven\\n  " \
+    "domain: switch\\n\"}," said "]"
+#define SET_TO(n) "HassClimateSetTemperature{\"name\":\"Thermostat\",\"temperature\":" n "}"
+#define SET_72    U("set the thermostat to 72")
+#define MEANS_72  "I am not sure what you want. Do you mean: Setting Thermostat to 72 °F."
+#define LIVE_FAHRENHEIT                                                                                     \
+    ",{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"GetLiveContext\","     \
+    "\"arguments\":{}}}]},"                                                                                 \
+    "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"- names: Porch\\n  domain: sensor\\n  state: " \
+    "'60 °F'\"}"
+    static const struct {
+        const char *messages, *told;
+    } CASES[] = {
+        {UNIT("Use Fahrenheit.", SET_72), SET_TO("72")},
+        {UNIT("It is 60°F outside.", SET_72), SET_TO("72")},
+        {UNIT("unit_system: us_customary", SET_72), SET_TO("72")},
+        {UNIT("locale: en-US", SET_72), SET_TO("72")},
+        {UNIT("locale: en-US, unit: °C", SET_72), "goes from 5 to 35 °C"},
+        {UNIT("Imperial Lamp. Ref°Fr.", SET_72), "Do you mean"},
+        {UNIT("unit: °C", SET_72), "goes from 5 to 35 °C"},
+        {UNIT("68 °F are 20 °C.", SET_72), "Do you mean"}, /* both */
+        {UNIT("°F", U("set the thermostat to 20 °C")), SET_TO("68")},
+        {UNIT("°F", U("set the thermostat to 21")), "goes from 41 to 95 °F"},
+        {UNIT("", U("set the thermostat to 21")), SET_TO("21")},
+        {UNIT("", U("set the thermostat to 40")), "goes from 5 to 35 °C"},
+        {UNIT("", U("set the thermostat to 400")), "goes from 5 to 35 °C"},
+        {UNIT("", SET_72), MEANS_72},
+        {UNIT("", SET_72 LIVE_FAHRENHEIT), SET_TO("72")},
+        {UNIT("", SET_72 A(MEANS_72) U("yes")), SET_TO("72")},
+        {UNIT("", SET_72 A(MEANS_72) U("no")), "'All right"},
+        {UNIT("", SET_72 A(MEANS_72) U("21")), SET_TO("21")},
+        {UNIT("", U("set the thermostat to 72 °F")), SET_TO("22.2")},
+    };
+    bench t;
+    bench_load(&t, SHOAL_SOURCE_DIR "/tests/data/chat/plain.yaml");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        start(&t, "home", request_of(CASES[i].messages, CLIMATE));
+        let_run(&t);
+        if (!strstr(buf_text(&t.told), CASES[i].told)) fail_msg("%zu: %s", i, buf_text(&t.told));
+    }
+    bench_close(&t);
+}
+
+/* What not every home can do, it does where the request offers a function for it, and says so where not. */
+static void what_is_offered_is_done(void **state)
+{
+#define TIME INT("hours") "," INT("minutes") "," INT("seconds")
+    static const char ALL[] = "[" F("HassSetPosition", NAME "," INT("position")) "," F(
+        "HassFanSetSpeed",
+        NAME "," INT(
+            "percentag"
+            "e")) "," F("HassSetVolume",
+                        NAME "," INT(
+                            "volume_level")) "," F("HassStartTimer", NAME
+                                                   "," TIME) "," F("HassCancelTimer",
+                                                                   NAME) "," F("HassCancelAllTimers",
+                                                                               "") "," F("HassPauseTimer",
+                                                                                         NAME) "," F("HassUnp"
+                                                                                                     "auseTim"
+                                                                                                     "er",
+                                                                                                     NAME) "," F("HassInc"
+                                                                                                                 "reaseTi"
+                                                                                                                 "mer",
+                                                                                                                 TIME) "," F("HassDecreaseTimer",
+                                                                                                                             TIME) "]";
     static const char NONE[] = "[" F("HassTurnOn", NAME) "]";
     static const struct {
         const char *said, *called, *else_told;
@@ -539,6 +598,7 @@ int main(void)
         cmocka_unit_test(devices_of_a_chat_keep_their_units),
         cmocka_unit_test(an_answer_completes_the_request),
         cmocka_unit_test(what_was_said_before_is_remembered),
+        cmocka_unit_test(a_chat_says_its_unit),
         cmocka_unit_test(what_is_offered_is_done),
         cmocka_unit_test(a_yes_answers_a_guard),
         cmocka_unit_test(a_yes_does_nothing_twice),
