@@ -51,7 +51,7 @@ unsigned route_lacks(const Shoal__V1__ModelInfo *info)
     return writes ? lacks : lacks & ROUTER_ADAPTERS;
 }
 
-router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
+router_replica route_peek(const registry *g, const replica *r, uint64_t now_ns)
 {
     const Shoal__V1__ModelInfo *info = r->info;
     router_replica ret = {
@@ -81,11 +81,11 @@ const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *a
     return "";
 }
 
-static void look_route(const void *set, size_t place, router_replica *ret)
+static void peek_route(const void *set, size_t place, router_replica *ret)
 {
     const looking *l = set;
     const replica *r = l->set->replicas[place];
-    *ret = route_look(l->g, r, l->now_ns);
+    *ret = route_peek(l->g, r, l->now_ns);
     ret->adapter_digest = route_adapter_digest(r->info, l->adapter);
 }
 
@@ -102,7 +102,7 @@ int route_pick(const registry *g, const char *model, const char *adapter, router
     const env *e = registry_env(g);
     looking l = {.g = g, .set = registry_find(g, model), .adapter = adapter, .now_ns = e->now_ns(e->user)};
     router_view v = {
-        .known = l.set, .spill = *registry_spill(g), .set = &l, .look = look_route, .names = names};
+        .known = l.set, .spill = *registry_spill(g), .set = &l, .peek = peek_route, .names = names};
     if (l.set) v.n_ready = l.set->n_ready;
     if (l.set) v.n_away = l.set->n_away;
     req->now_ns = l.now_ns;

@@ -26,7 +26,7 @@ int route_pick(const registry *g, const char *model, const char *adapter, router
 /* The digest of a replica's adapter of this name; "": it has none, or has not been described (NULL). */
 const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter);
 /* One replica as the router sees it, for requests without an adapter. */
-router_replica route_look(const registry *g, const replica *r, uint64_t now_ns);
+router_replica route_peek(const registry *g, const replica *r, uint64_t now_ns);
 /* What a replica cannot do, as bits of ROUTER_CAPABILITY_TABLE. Nothing, if it has not been described (NULL), is
  * older than capabilities, or has a task that does not write: then its own refusal says more. */
 unsigned route_lacks(const Shoal__V1__ModelInfo *info);

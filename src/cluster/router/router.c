@@ -52,7 +52,7 @@ void router_capabilities_put(char *out, size_t n, unsigned bits)
 #undef CAPABILITY_PUT
 }
 
-void router_look_at_array(const void *set, size_t place, router_replica *ret)
+void router_peek_array(const void *set, size_t place, router_replica *ret)
 {
     *ret = ((const router_replica *)set)[place];
 }
@@ -241,10 +241,10 @@ static unsigned lacking(unsigned some, unsigned others)
     return some & others ? some & others : some | others;
 }
 
-static void router_look(hunt *h, size_t place)
+static void router_consider(hunt *h, size_t place)
 {
     router_replica r;
-    h->view->look(h->view->set, place, &r);
+    h->view->peek(h->view->set, place, &r);
     h->n_looked++;
     if (!is_usable(&r, h->req) || is_too_far(h, &r)) return;
     if (r.lacks & h->req->needs) {
@@ -262,7 +262,7 @@ static void router_look(hunt *h, size_t place)
 
 static void look_at_all(hunt *h)
 {
-    for (size_t i = 0; i < h->n; i++) router_look(h, h->from + i);
+    for (size_t i = 0; i < h->n; i++) router_consider(h, h->from + i);
 }
 
 /* Look at k different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). He does not
@@ -274,7 +274,7 @@ static void look_at_some(hunt *h, size_t k, uint64_t random)
         size_t top = h->n - k + i, j = 0, place = rng_mix(random + i) % (top + 1);
         while (j < i && places[j] != place) j++;
         places[i] = j < i ? top : place;
-        router_look(h, h->from + (places[i] + turn) % h->n);
+        router_consider(h, h->from + (places[i] + turn) % h->n);
     }
 }
 
@@ -287,7 +287,7 @@ static uint64_t weight_at(const hunt *h, size_t place)
         v->names(v->set, place, &name, &pages);
         return weight_of(h->req, name, pages);
     }
-    v->look(v->set, place, &r);
+    v->peek(v->set, place, &r);
     return weight_of(h->req, router_name_of(&r), r.pages);
 }
 
@@ -307,7 +307,7 @@ static void look_at_heaviest(hunt *h, size_t n)
         top[at].weight = w;
         top[at].place = i;
     }
-    for (size_t i = 0; i < n_top; i++) router_look(h, top[i].place);
+    for (size_t i = 0; i < n_top; i++) router_consider(h, top[i].place);
 }
 
 static bool is_too_late(const hunt *h)

@@ -48,7 +48,7 @@
  * is not asked at all. A gateway whose link to another site is cut goes on with its own.
  *
  *     router_replica r[2] = {{.life = 1, .ready = true, .n_in_flight = 3}, {.life = 2, .ready = true}};
- *     router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+ *     router_view v = {.known = true, .n_ready = 2, .set = r, .peek = router_peek_array};
  *     router_request q = {.n_tokens = 12};
  *     router_decision d;
  *     router_plan(&v, &q, NULL, &d);  // d.n == 1, d.steps[0].place == 1, .why == ROUTER_LEAST_TIME
@@ -154,12 +154,12 @@ typedef struct router_view {
     size_t n_away;  /* of these, so many at the end are at other sites */
     router_spill spill;
     const void *set;
-    void (*look)(const void *set, size_t place, router_replica *ret); /* pure: twice the same */
-    /* name and pages as look says them, quicker; NULL: look is asked */
+    void (*peek)(const void *set, size_t place, router_replica *ret); /* pure: twice the same */
+    /* name and pages as peek says them, quicker; NULL: peek is asked */
     void (*names)(const void *set, size_t place, uint64_t *ret_name, uint64_t *ret_pages);
 } router_view;
-/* The look for a set that is an array of router_replica. */
-void router_look_at_array(const void *set, size_t place, router_replica *ret);
+/* The peek for a set that is an array of router_replica. */
+void router_peek_array(const void *set, size_t place, router_replica *ret);
 
 enum {
     ROUTER_EXACT = 24,      /* so many ready replicas are all looked at */

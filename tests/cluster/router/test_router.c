@@ -229,7 +229,7 @@ static void router_picks_by_the_table(void **state)
         const row *w = &rows[i];
         size_t n = 0;
         while (n < 4 && w->r[n].life) n++;
-        router_view v = {.known = true, .n_ready = n, .set = w->r, .look = router_look_at_array};
+        router_view v = {.known = true, .n_ready = n, .set = w->r, .peek = router_peek_array};
         router_decision d;
         int rc = router_plan(&v, &w->q, NULL, &d);
         if (rc != w->rc || first(&d) != w->index || d.why != w->why)
@@ -240,7 +240,7 @@ static void router_picks_by_the_table(void **state)
 static void router_names_the_capability_that_is_lacking(void **state)
 {
     router_replica r[2] = {READY(.lacks = ROUTER_BEAMS | ROUTER_GRAMMAR), READY(.lacks = ROUTER_BEAMS)};
-    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .peek = router_peek_array};
     router_request q = {.needs = ROUTER_BEAMS | ROUTER_GRAMMAR};
     router_decision d;
     char names[200], few[12];
@@ -268,7 +268,7 @@ static void router_finds_the_only_capable_one_of_many(void **state)
 {
     enum { N = 500 };
     static router_replica r[N];
-    router_view v = {.known = true, .n_ready = N, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = N, .set = r, .peek = router_peek_array};
     router_decision d;
     for (size_t i = 0; i < N; i++)
         r[i] = (router_replica){.life = i + 1, .ready = true, .lacks = i == 321 ? 0 : ROUTER_LIKELIHOOD};
@@ -292,7 +292,7 @@ static void router_refuses_an_unknown_model(void **state)
 static void router_tries_one_that_was_slow_again_one_day(void **state)
 {
     router_replica r[2] = {READY(.ms_per_call = 10, .sent_ns = MS), READY(.ms_per_call = 100, .sent_ns = MS)};
-    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .peek = router_peek_array};
     router_request q = {0};
     router_decision d = {.n = 1};
     int seconds = 0;
@@ -309,7 +309,7 @@ static void router_excludes_lives_not_places(void **state)
 {
     router_replica r[2] = {READY(.ms_per_call = 1), READY(.ms_per_call = 9)};
     r[1].life = 8;
-    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .peek = router_peek_array};
     uint64_t failed[2] = {7, 8};
     router_request q = {.exclude = failed, .n_exclude = 1};
     router_decision d;
@@ -344,7 +344,7 @@ static crowd *make_crowd(size_t n)
         c->r[i] = (router_replica)READY(.ms_per_call = 1);
         c->r[i].life = i + 1;
     }
-    c->view = (router_view){.known = true, .n_ready = n, .set = c->r, .look = router_look_at_array};
+    c->view = (router_view){.known = true, .n_ready = n, .set = c->r, .peek = router_peek_array};
     return c;
 }
 
@@ -588,7 +588,7 @@ static void router_leaves_its_site_by_the_rule(void **state)
                          .n_away = w->n_away,
                          .spill = w->spill,
                          .set = w->r,
-                         .look = router_look_at_array};
+                         .peek = router_peek_array};
         router_decision d;
         int rc = router_plan(&v, &w->q, NULL, &d);
         if (rc != w->rc || first(&d) != w->index || d.why != w->why)
@@ -625,7 +625,7 @@ static void router_names_who_is_asked_next(void **state)
 {
     router_replica r[4] = {READY(.ms_per_call = 4), READY(.ms_per_call = 2), READY(.ms_per_call = 9),
                            READY(.ms_per_call = 3)};
-    router_view v = {.known = true, .n_ready = 4, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = 4, .set = r, .peek = router_peek_array};
     router_choice p = {.n_steps = 3};
     router_decision d;
     assert_int_equal(router_plan(&v, &(router_request){0}, &p, &d), 0);
@@ -640,7 +640,7 @@ static void router_gives_replicas_their_turn(void **state)
 {
     enum { N = 3 };
     router_replica r[N] = {READY(.ms_per_call = 1), READY(.ms_per_call = 50), READY(.ms_per_call = 9)};
-    router_view v = {.known = true, .n_ready = N, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = N, .set = r, .peek = router_peek_array};
     router_choice p = {.order = ROUTER_BY_TURN};
     for (unsigned i = 0; i < 5 * N; i++) {
         router_decision d;
@@ -654,7 +654,7 @@ static void router_gives_replicas_their_turn(void **state)
 static void router_passes_over_whose_turn_would_be_too_late(void **state)
 {
     router_replica r[2] = {READY(.ms_per_call = 50), READY(.ms_per_call = 1, .sent_ns = MS)};
-    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .peek = router_peek_array};
     router_decision d;
     router_request q = {.now_ns = 2 * MS, .deadline_ns = 12 * MS};
     assert_int_equal(router_plan(&v, &q, &(router_choice){.order = ROUTER_BY_TURN, .n_steps = 2}, &d), 0);
@@ -756,7 +756,7 @@ static void router_takes_the_thriftiest_that_tells_and_is_in_time(void **state)
 {
     router_replica r[4] = {READY(.ms_per_call = 5, .energy = {3, ENERGY_CPU_TIME}), READY(.ms_per_call = 9),
                            READY(.ms_per_call = 50, .energy = {1, ENERGY_RAPL}), READY(.ms_per_call = 7)};
-    router_view v = {.known = true, .n_ready = 4, .set = r, .look = router_look_at_array};
+    router_view v = {.known = true, .n_ready = 4, .set = r, .peek = router_peek_array};
     router_choice p = {.order = ROUTER_BY_ENERGY, .n_steps = 4};
     router_request q = {.now_ns = MS};
     router_decision d;
