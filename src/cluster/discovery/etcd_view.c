@@ -29,7 +29,7 @@ struct etcd_view {
     grpc_client_call *watch;
     bool watching;          /* the watch was created */
     bool synced, said_away; /* as was told */
-    env_timer *grace, *look;
+    env_timer *grace, *probe;
     uint64_t heard_ns; /* by the listening clock (time/env.h) */
     char why[200];
 };
@@ -102,7 +102,7 @@ static void view_stop_watch(etcd_view *v)
     if (v->watch) grpc_client_cancel(v->watch);
     v->watch = NULL;
     v->watching = false;
-    view_env(v)->timer_stop(v->look);
+    view_env(v)->timer_stop(v->probe);
 }
 
 /* The connection stands, but this did not work. */
@@ -224,7 +224,7 @@ static void view_watch_ended(void *user, grpc_status status, const char *message
     char why[200];
     v->watch = NULL;
     v->watching = false;
-    view_env(v)->timer_stop(v->look);
+    view_env(v)->timer_stop(v->probe);
     if (!etcd_stream_may_reopen(v->s, status, message)) return; /* down says why */
     snprintf(why, sizeof why, "etcd ended the watch: %.120s",
              message && *message ? message : grpc_status_name(status));
@@ -232,7 +232,7 @@ static void view_watch_ended(void *user, grpc_status status, const char *message
 }
 
 /* Is anybody there? A frozen server keeps its connections. */
-static void view_look(void *arg)
+static void view_probe(void *arg)
 {
     etcd_view *v = arg;
     Etcdserverpb__WatchRequest m = ETCDSERVERPB__WATCH_REQUEST__INIT;
@@ -247,7 +247,7 @@ static void view_look(void *arg)
     m.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST;
     m.progress_request = &p;
     if (v->watching && grpc_client_unsent(v->watch) < 1024) etcd_stream_send(v->watch, &m.base);
-    view_env(v)->timer_start(v->look, v->o.silence_ms / 3);
+    view_env(v)->timer_start(v->probe, v->o.silence_ms / 3);
 }
 
 static void view_watch(etcd_view *v)
@@ -268,7 +268,7 @@ static void view_watch(etcd_view *v)
         return;
     }
     v->heard_ns = view_listening_ns(v);
-    view_env(v)->timer_start(v->look, v->o.silence_ms / 3);
+    view_env(v)->timer_start(v->probe, v->o.silence_ms / 3);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -299,8 +299,8 @@ static int view_make_timers(etcd_view *v, shoal_err *err)
 {
     const env *e = view_env(v);
     v->grace = e->timer_new(e->user, view_grace_over, v);
-    v->look = e->timer_new(e->user, view_look, v);
-    return v->grace && v->look ? 0 : err_nomem(err);
+    v->probe = e->timer_new(e->user, view_probe, v);
+    return v->grace && v->probe ? 0 : err_nomem(err);
 }
 
 int etcd_view_open(etcd_view **ret, etcd_session *s, const etcd_view_options *o, shoal_err *err)
@@ -334,7 +334,7 @@ void etcd_view_close(etcd_view *v)
     if (v->watch) grpc_client_cancel(v->watch);
     etcd_keys_free(v->keys);
     view_env(v)->timer_free(v->grace);
-    view_env(v)->timer_free(v->look);
+    view_env(v)->timer_free(v->probe);
     view_drop_page(v);
     free(v->prefix);
     free(v->end);
