@@ -11,13 +11,13 @@
 
 enum { DEPTH_MAX = 8 }; /* of routes in routes; they lead to no loop */
 
-typedef struct look { /* what is needed: all of them, or any */
+typedef struct needed { /* what is needed: all of them, or any */
     const gateway *g;
     bool any;
     int depth;
     readiness found;
     char why[READINESS_WHY_SIZE]; /* of the first that is not ready */
-} look;
+} needed;
 
 static readiness readiness_find(const gateway *g, const char *name, int depth, char why[READINESS_WHY_SIZE]);
 
@@ -65,7 +65,7 @@ static readiness of_needed(const gateway *g, const char *name, int depth, char w
 
 static void need(void *user, const char *name)
 {
-    look *l = user;
+    needed *l = user;
     char why[READINESS_WHY_SIZE] = "";
     bool settled = l->any ? l->found == READINESS_READY : l->found == READINESS_NOT;
     if (settled) return;
@@ -77,7 +77,7 @@ static void need(void *user, const char *name)
     }
 }
 
-static void end_look(const look *l, char why[READINESS_WHY_SIZE])
+static void end_needed(const needed *l, char why[READINESS_WHY_SIZE])
 {
     if (l->found == READINESS_NOT) memcpy(why, l->why, sizeof l->why);
 }
@@ -85,31 +85,31 @@ static void end_look(const look *l, char why[READINESS_WHY_SIZE])
 static readiness of_ensemble(const gateway *g, const config_ensemble *e, int depth,
                              char why[READINESS_WHY_SIZE])
 {
-    look members = {.g = g, .any = true, .depth = depth, .found = READINESS_NOT};
-    look checks = {.g = g, .depth = depth, .found = READINESS_READY};
+    needed members = {.g = g, .any = true, .depth = depth, .found = READINESS_NOT};
+    needed checks = {.g = g, .depth = depth, .found = READINESS_READY};
     for (size_t i = 0; i < e->n_members; i++) need(&members, e->members[i].model);
     for (size_t i = 0; i < e->n_checks; i++)
         if (e->checks[i].model) need(&checks, e->checks[i].model);
-    const look *l = members.found == READINESS_NOT ? &members : &checks;
-    end_look(l, why);
+    const needed *l = members.found == READINESS_NOT ? &members : &checks;
+    end_needed(l, why);
     return l->found;
 }
 
 static readiness of_route(const gateway *g, const config_route *r, int depth, char why[READINESS_WHY_SIZE])
 {
-    look l = {.g = g, .any = true, .depth = depth, .found = READINESS_NOT};
+    needed l = {.g = g, .any = true, .depth = depth, .found = READINESS_NOT};
     route_each(r, need, &l);
-    end_look(&l, why);
+    end_needed(&l, why);
     return l.found;
 }
 
 static readiness of_pipeline(const gateway *g, const config_pipeline *p, int depth,
                              char why[READINESS_WHY_SIZE])
 {
-    look l = {.g = g, .depth = depth, .found = READINESS_READY};
+    needed l = {.g = g, .depth = depth, .found = READINESS_READY};
     for (size_t i = 0; i < p->n_stages; i++)
         if (p->stages[i].model && !p->stages[i].optional) need(&l, p->stages[i].model);
-    end_look(&l, why);
+    end_needed(&l, why);
     return l.found;
 }
 
