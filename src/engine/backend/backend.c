@@ -103,7 +103,7 @@ static bool has_op(const backend_ops *ops, model_task task)
     case TASK_SEQ2SEQ: return ops->generate;
     case TASK_TRANSCRIBE: return ops->transcribe;
     case TASK_SCORE: return ops->score;
-    case TASK_IMAGE: return ops->look;
+    case TASK_IMAGE: return ops->classify_image;
     case TASK_VAD: return ops->detect;
     default: return ops->encode;
     }

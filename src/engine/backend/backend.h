@@ -140,8 +140,9 @@ typedef struct backend_ops {
                  preprocessor_totals *ret_totals, shoal_err *err); /* preprocessor_score */
     int (*pixels)(const void *state, const void *bytes, size_t n, const image_limits *limits, float **ret,
                   shoal_err *err); /* preprocessor_pixels */
-    int (*look)(const void *state, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
-                float *ret_logits, shoal_err *err); /* preprocessor_look_at */
+    int (*classify_image)(const void *state, const float *pixels, uint64_t deadline_ns,
+                          const cancel_check *cancel, float *ret_logits,
+                          shoal_err *err); /* preprocessor_look_at */
     int (*detect)(const void *state, sound *s, float **ret, size_t *ret_n,
                   shoal_err *err); /* vad_model_all */
     /* Not NULL: these are some layers of a network, and serve Stage.Run alone. */

@@ -191,8 +191,8 @@ static int net_pixels(const void *state, const void *bytes, size_t n, const imag
     return preprocessor_pixels(&((const net_backend *)state)->preprocessor, bytes, n, limits, ret, err);
 }
 
-static int net_look(const void *state, const float *pixels, uint64_t deadline_ns, const cancel_check *cancel,
-                    float *ret_logits, shoal_err *err)
+static int net_classify_image(const void *state, const float *pixels, uint64_t deadline_ns,
+                              const cancel_check *cancel, float *ret_logits, shoal_err *err)
 {
     return preprocessor_look_at(&((const net_backend *)state)->preprocessor, pixels, deadline_ns, cancel,
                                 ret_logits, err);
@@ -216,6 +216,6 @@ const backend_ops backend_net = {.name = "net",
                                  .word_scores = net_word_scores,
                                  .score = net_score,
                                  .pixels = net_pixels,
-                                 .look = net_look,
+                                 .classify_image = net_classify_image,
                                  .stop = backend_net_stop,
                                  .close = net_close};

@@ -178,7 +178,8 @@ static int run_image(block_call *b, shoal_err *err)
     float *px = NULL;
     int rc = score_make_pixels(b, &px, err);
     if (rc == 0)
-        rc = be->ops->look(be->state, px, b->deadline_ns, &(cancel_check){score_may_go_on, b}, logits, err);
+        rc = be->ops->classify_image(be->state, px, b->deadline_ns, &(cancel_check){score_may_go_on, b},
+                                     logits, err);
     free(px);
     if (rc != 0) return rc;
     Shoal__V1__ClassifyReply *m = service_classify_reply(b->w, b->mem, logits);
