@@ -61,16 +61,16 @@ expect 401 'invalid_api_key' sk-nobody /v1/models -H 'x-api-key: sk-root'
 expect 401 'API key old ended at 2026-01-01.*"expired_api_key"' sk-old /v1/models
 echo "three headers, one key"
 
-# What strangers ask is counted, and does not push the others out of the last requests.
+# Requests without a valid key are counted and push no others out of the last requests.
 for path in /v1/models /v1/nothing /v1/chat/completions; do
     for who in nobody tv; do ask sk-$who $path -H "x-request-id: of-$who" >/dev/null; done
 done
 expect 200 '"id":"of-tv"' sk-root /v1/requests
-grep -q 'of-nobody' "$body" && fail "strangers stand among the last requests: $(cat "$body")"
+grep -q 'of-nobody' "$body" && fail "requests without a valid key stand among the last requests: $(cat "$body")"
 expect 200 'shoal_errors_total.endpoint="models",code="invalid_api_key"' sk-root /metrics
-echo "strangers are kept out"
+echo "requests without a valid key are kept out"
 
-# Over gRPC the key comes first: nothing of a stranger's is unpacked, and from those who have one no more than over
+# Over gRPC the key comes first: without one nothing is unpacked, and from those who have one no more than over
 # HTTP. grpc KEY CALL FILE: the status that comes of one packed message, and its words.
 grpc() {
     local n
@@ -83,7 +83,7 @@ grpc() {
 { printf '\x0a\x80\x80\xc0\x02'; seq -f %0100.0f 60000 | head -c 5242880; } 2>/dev/null | gzip >"$work/five"
 echo "no gzip at all" >"$work/damaged"
 got=$(grpc sk-nobody shoal.v1.Shoal/Chat "$work/damaged")
-[[ $got == 16\ * ]] || fail "a stranger's damaged message: $got"
+[[ $got == 16\ * ]] || fail "a damaged message without a key: $got"
 got=$(grpc sk-root shoal.v1.Shoal/Chat "$work/damaged")
 [[ $got == 13\ *malformed* ]] || fail "a damaged message: $got"
 got=$(grpc sk-root shoal.v1.Shoal/Chat "$work/five")
@@ -91,7 +91,7 @@ got=$(grpc sk-root shoal.v1.Shoal/Chat "$work/five")
 got=$(grpc sk-root shoal.v1.Shoal/Vad "$work/five")
 [[ $got == 3\ * ]] || fail "five megabytes of sound: $got"
 got=$(grpc sk-nobody grpc.health.v1.Health/Check "$work/five")
-[[ $got == 8\ *'too large'* ]] || fail "a stranger's question of five megabytes: $got"
+[[ $got == 8\ *'too large'* ]] || fail "five megabytes without a key: $got"
 echo "keys first over gRPC"
 
 # What it may name, and what stands behind that name is not asked.

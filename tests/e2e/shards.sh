@@ -119,11 +119,11 @@ part=${later#*@}
 "$SHOAL_BIN" worker --name chat --model "$model" --address "unix:$work/thief.sock" --layers "0:${part%%:*}" \
     --stage "relay:127.0.0.1:$port/$later" --member "$work/spare" >"$work/thief" 2>&1 &
 thief=$!
-until_true "the stranger is refused" grep -q "only gateways, and first stages" "$work/$holder.log"
-kill -0 "$thief" 2>/dev/null || fail "the stranger's stage did not wait: $(cat "$work/thief")"
+until_true "the foreign stage is refused" grep -q "only gateways, and first stages" "$work/$holder.log"
+kill -0 "$thief" 2>/dev/null || fail "the foreign stage did not wait: $(cat "$work/thief")"
 kill -9 "$thief"
 wait "$thief" 2>/dev/null
-[ ! -e "$work/thief.sock" ] || fail "the stranger serves"
+[ ! -e "$work/thief.sock" ] || fail "the foreign stage serves"
 
 workers=$(pgrep -P "${agents[attic]}" -f 'shoal worker')
 # shellcheck disable=SC2086

@@ -1,4 +1,4 @@
-/* Bytes as a stranger's request for a certificate, as a certificate and as a list of revoked ones. */
+/* Bytes as an unauthenticated peer's request for a certificate, as a certificate and as a list of revoked ones. */
 #include <openssl/x509.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -169,6 +169,6 @@ test("what is wrong is said in the protocol's form", async () => {
     assert.deepEqual([n, r.status, typeof (await r.json()).error], [n, 400, "string"]);
   }
   for (const path of ["/v2/models/no%2Fbody", "/v2/models/%ff", "/v2/models/nobody/ready"]) assert.ok((await get(path))[0] >= 400, path);
-  const stranger = await fetch(`${base}/v2/models/home-embed`, { headers: { origin: "http://evil.example" } });
-  assert.deepEqual([stranger.status, typeof (await stranger.json()).error], [403, "string"]);
+  const foreign = await fetch(`${base}/v2/models/home-embed`, { headers: { origin: "http://evil.example" } });
+  assert.deepEqual([foreign.status, typeof (await foreign.json()).error], [403, "string"]);
 });

@@ -135,9 +135,9 @@ call("chat, generate, embed", "what is wrong is said in Ollama's form", async ()
   await assert.rejects(ollama.generate({ model: "home-chat-s", prompt: "a", options: { temperature: 9 } }), /temperature/);
   await assert.rejects(ollama.generate({ model: "home-chat-s", prompt: "a", suffix: "b" }), /does not support insert/);
   await assert.rejects(ollama.embed({ model: "home-embed" }), /input/);
-  const stranger = await fetch(base + "/api/tags", { headers: { origin: "http://evil.example" } });
-  assert.equal(stranger.status, 403);
-  assert.equal(typeof (await stranger.json()).error, "string");
+  const foreign = await fetch(base + "/api/tags", { headers: { origin: "http://evil.example" } });
+  assert.equal(foreign.status, 403);
+  assert.equal(typeof (await foreign.json()).error, "string");
   for (const bad of ["", "[]", "{", '{"model":7}', '{"model":"home-chat-s","messages":7}', '{"model":"home-chat-s","messages":[7]}', '{"model":"home-chat-s","messages":[{}]}',
     '{"model":"home-chat-s","messages":[],"options":7}', '{"model":"home-chat-s","messages":[],"format":7}']) {
     const r = await fetch(base + "/api/chat", { method: "POST", headers: { "content-type": "application/json" }, body: bad });

@@ -384,8 +384,8 @@ call("chat.completions.create", "from a page of another site that allow_origins 
     assert.match(r.headers.get("access-control-expose-headers") ?? "", /x-request-id/i);
     assert.match(r.headers.get("vary") ?? "", /origin/i);
   }
-  const stranger = await fetch(`${base}/v1/chat/completions`, { method: "OPTIONS", headers: { origin: "https://evil.example", "access-control-request-method": "POST" } });
-  assert.equal(stranger.status, 204); // what it asks for then is refused, in words that the page can read
+  const foreign = await fetch(`${base}/v1/chat/completions`, { method: "OPTIONS", headers: { origin: "https://evil.example", "access-control-request-method": "POST" } });
+  assert.equal(foreign.status, 204); // what it asks for then is refused, in words that the page can read
   const refused = await fetch(`${base}/v1/models`, { headers: { origin: "https://evil.example" } });
   assert.equal(refused.status, 403);
   assert.equal(refused.headers.get("access-control-allow-origin"), "https://evil.example");

@@ -151,10 +151,10 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     machine_up m;
     char path[160], text[TOKEN_TEXT_SIZE], state_path[128];
     ca *other;
-    control *stranger;
+    control *foreign;
     shoal_err err;
     bool closed = false;
-    snprintf(state_path, sizeof state_path, "%s/stranger", place);
+    snprintf(state_path, sizeof state_path, "%s/foreign", place);
     snprintf(path, sizeof path, "%s/ca", state_path);
     folder f = FOLDER_NONE;
     assert_int_equal(folder_open(&f, state_path, true, NULL), 0);
@@ -163,24 +163,24 @@ static void a_gateway_of_another_cluster_is_no_refuge(void **state)
     assert_int_equal(ca_open(&other, path, NULL), 0);
     const control_options o = {
         .time = env_sim_env(w.sim), .listen = "127.0.0.1:0", .state = state_path, .name = "evil"};
-    if (control_open(&stranger, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
+    if (control_open(&foreign, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
     close_second();
     world_token(ROLE_NODE, text);
     m = (machine_up){.dir = FOLDER_NONE, .roams = true};
     assert_int_equal(world_join("pi", text, &m.dir, NULL), 0);
-    int n = snprintf(text, sizeof text, "evil 127.0.0.1:%d\n", control_port(stranger));
+    int n = snprintf(text, sizeof text, "evil 127.0.0.1:%d\n", control_port(foreign));
     assert_int_equal(folder_write(&m.dir, "gateways", 0644, text, (size_t)n, NULL), 0);
     up_start(&m);
     TURN_UNTIL(m.n_attached == 1);
     assert_true(has_heard(&m, "evil"));
     first_goes();
-    TURN_UNTIL(m.n_detached >= 3); /* to the stranger, and back, and again */
+    TURN_UNTIL(m.n_detached >= 3); /* to the foreign gateway, and back, and again */
     assert_int_equal(m.n_attached, 1);
-    assert_int_equal(member_table_count(control_member_table(stranger)), 0);
+    assert_int_equal(member_table_count(control_member_table(foreign)), 0);
     first_returns();
     TURN_UNTIL(m.n_attached == 2);
     up_stop(&m);
-    control_close(stranger, world_closed, &closed);
+    control_close(foreign, world_closed, &closed);
     TURN_UNTIL(closed);
     ca_close(other);
 }

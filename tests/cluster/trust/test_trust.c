@@ -59,12 +59,12 @@ static void the_certificate_of_another_ca_is_refused(void **state)
     snprintf(there, sizeof there, "%s/other", place);
     assert_int_equal(ca_init(there, "home", NOW, NULL), 0); /* of the same name */
     assert_int_equal(ca_open(&other, there, NULL), 0);
-    X509 *stranger = join(other, "pi", ROLE_NODE, NOW);
+    X509 *foreign = join(other, "pi", ROLE_NODE, NOW);
     trust *t = trust_of(c, NOW);
-    expect(t, stranger, &a_node, NOW, TRUST_WRONG_CA, "not signed by this cluster's CA");
+    expect(t, foreign, &a_node, NOW, TRUST_WRONG_CA, "not signed by this cluster's CA");
     expect(t, (X509 *)ca_cert(other), &a_node, NOW, TRUST_WRONG_CA, NULL);
     expect(t, (X509 *)ca_cert(c), &a_node, NOW, TRUST_MALFORMED, NULL); /* the CA is no member */
-    X509_free(stranger);
+    X509_free(foreign);
     trust_close(t);
     ca_close(other);
     ca_close(c);

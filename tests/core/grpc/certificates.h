@@ -29,7 +29,7 @@ typedef struct pki_wish {
 
 typedef struct pki {
     char dir[64], ca[96], other_ca[96], crl[96], stale_crl[96], early_crl[96];
-    pki_pair node, gateway, expired, early, revoked, stranger, two_names, second;
+    pki_pair node, gateway, expired, early, revoked, foreign, two_names, second;
     EVP_PKEY *ca_key, *other_key;
     X509 *ca_cert, *other_cert;
 } pki;
@@ -151,8 +151,8 @@ static inline void pki_make(pki *p)
                   &(pki_wish){.name = "node-new", .serial = 5, .from_s = 3600, .to_s = 7200}, 0);
     pki_pair_make(p, &p->revoked, "revoked",
                   &(pki_wish){.name = "node-bad", .san = "DNS:node-a", .serial = 6}, 0);
-    pki_pair_make(p, &p->stranger, "stranger",
-                  &(pki_wish){.name = "node-a", .serial = 7, .san = "DNS:node-a"}, 1);
+    pki_pair_make(p, &p->foreign, "foreign", &(pki_wish){.name = "node-a", .serial = 7, .san = "DNS:node-a"},
+                  1);
     pki_pair_make(p, &p->two_names, "two",
                   &(pki_wish){.name = "node-a", .second_name = "gate-1", .serial = 8}, 0);
     pki_pair_make(p, &p->second, "second", &(pki_wish){.name = "node-a", .unit = "node", .serial = 9}, 0);

@@ -208,7 +208,7 @@ static void wrong_clients_stay_out_and_hear_why(void **state)
     refuses(server(), client(&p.early), "refused our certificate", "on this machine: set the clocks (NTP)");
     refuses(server(), client(&p.revoked), "our certificate has been revoked",
             "the certificate of \"node-bad\" has been revoked");
-    refuses(server(), client(&p.stranger), "does not know the CA",
+    refuses(server(), client(&p.foreign), "does not know the CA",
             "signed by \"Other CA\", which is not among the CAs of ");
     refuses(server(), client(&p.two_names), "refused", "it has two common names");
 }
@@ -244,7 +244,7 @@ static void wrong_servers_are_left_and_it_is_said_why(void **state)
     tls_context *ours = context(TLS_CLIENT, &p.gateway, p.ca, p.crl);
     static const char named[] = "the machine that answers proves to be \"gate-1\", not \"node-a\"";
     refuses(context(TLS_SERVER, &p.gateway, p.ca, NULL), tls_context_ref(ours), named, "");
-    refuses(context(TLS_SERVER, &p.stranger, p.ca, NULL), tls_context_ref(ours), "signed by \"Other CA\"",
+    refuses(context(TLS_SERVER, &p.foreign, p.ca, NULL), tls_context_ref(ours), "signed by \"Other CA\"",
             "does not know the CA");
     refuses(context(TLS_SERVER, &p.expired, p.ca, NULL), tls_context_ref(ours), "\"node-old\" expired at ",
             "our certificate, or its revocation list, has expired");
@@ -360,7 +360,7 @@ static void a_member_comes_in_by_the_same_door(void **state)
     grpc_client_cancel(o.call);
     RUN_UNTIL(&s.w, s.w.n_cancelled == 1);
     secure_stop(&s);
-    refuses(door(&p.node), context(TLS_CLIENT, &p.stranger, p.ca, NULL), "does not know the CA",
+    refuses(door(&p.node), context(TLS_CLIENT, &p.foreign, p.ca, NULL), "does not know the CA",
             "another cluster");
 }
 

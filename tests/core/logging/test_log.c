@@ -117,7 +117,7 @@ static void colours_show_where_they_are_asked_for(void **state)
     buf_done(&b);
 }
 
-/* What a stranger sent must not move the cursor. */
+/* What an unauthenticated peer sent must not move the cursor. */
 static void control_characters_do_not_reach_a_terminal(void **state)
 {
     for (int sentence = 0; sentence < 2; sentence++)
