@@ -10,7 +10,8 @@
  *
  *     digest     SHA-256 of the file; where the weights run regrouped, of that and the type (model/packed/regroup.h)
  *     engine     whose kernels run: "shoal", or the name of a foreign engine
- *     precision  what the engine was told to compute in: "file" is what the file says; then each deviation
+ *     precision  what the engine was told to compute in: "file" is what the file says; then each deviation, and the chat
+ *                template where that is not the file's
  *     numerics   version of the engine's contract about bits (compute/compute.h: NUMERICS_CONTRACT)
  *
  * What a request says itself (sampling, adapter) is not in it; adapters have digests of their own. Pure. */

@@ -49,6 +49,10 @@ typedef struct model_kind {
 extern const model_kind model_kind_gguf, model_kind_bare, model_kind_trees, model_kind_llama2c,
     model_kind_ct2, model_kind_hf;
 
+/* Behind the name of a model's file: a chat template of Ollama's for it, where it brings none (gotemplate.h). A pull puts
+ * it there. */
+#define MODEL_TEMPLATE_SUFFIX ".template"
+
 /* What no row recognises counts as GGUF (a file) or a Hugging Face folder: their loaders say what is wrong with
  * it. So does what is not there. */
 const model_kind *model_kind_of(const char *path);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "logging/log.h"
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "model/packed/regroup.h"
 
@@ -117,14 +118,28 @@ void backend_model_describe(const backend_model *b, backend_about *ret)
     ret->exact_resume = true;
 }
 
+/* ",template=DIGEST" of a template that the file's digest does not know. */
+static void name_template(const model *m, char ret[24])
+{
+    sha256_digest d;
+    char hex[65];
+    *ret = '\0';
+    if (!model_chat_template_is_beside(m)) return;
+    const char *source = chat_template_source(model_chat_template(m));
+    sha256_of(source, strlen(source), &d);
+    sha256_hex(&d, hex);
+    snprintf(ret, 24, ",template=%.12s", hex);
+}
+
 void backend_model_precision(backend_model *b, const backend_options *o)
 {
-    char kept[32] = "", wire[32] = "";
+    char kept[32] = "", wire[32] = "", template[24];
     kv_type t = o->engine.kv_type;
     if (net_kv_type_deviates(b->m, t)) snprintf(kept, sizeof kept, ",kv=%s", kv_type_name(t));
     if (o->n_stages > 0 && o->wire != ROWS_F32)
         snprintf(wire, sizeof wire, ",wire=%.8s@%zu", rows_wire_name(o->wire), o->layers.end);
-    snprintf(b->precision, sizeof b->precision, BIT_IDENTITY_FILE "%.24s%.30s", kept, wire);
+    name_template(b->m, template);
+    snprintf(b->precision, sizeof b->precision, BIT_IDENTITY_FILE "%.24s%.30s%s", kept, wire, template);
 }
 
 int backend_model_is_for(backend_source *s, model_task task, shoal_err *err)

@@ -225,23 +225,15 @@ static void confirm_identity(model *m)
     if (rc || memcmp(&now, &m->identity, sizeof now) != 0) m->identity = (packed_identity){0};
 }
 
-/* Append a sentence to what the model's notice says. */
-static int add_notice(model *m, const char *what, const char *why, shoal_err *err)
-{
-    m->notice =
-        arena_printf(m->mem, "%s%s%s%s", m->notice ? m->notice : "", m->notice ? "; " : "", what, why);
-    return m->notice ? 0 : err_nomem(err);
-}
-
 /* A generator takes token ids; who expects to send it text learns it here and not from each request. */
 static int add_notices(model *m, shoal_err *err)
 {
     const char *left_out = m->config.sampling_left_out;
     int rc = 0;
     if (!m->tok && m->tok_error && m->config.task == TASK_GENERATE)
-        rc = add_notice(m, "it takes token ids and no text: ", m->tok_error, err);
+        rc = model_add_notice(m, "it takes token ids and no text: ", m->tok_error, err);
     return rc == 0 && left_out
-               ? add_notice(m, "sampling values of its files that are left out: ", left_out, err)
+               ? model_add_notice(m, "sampling values of its files that are left out: ", left_out, err)
                : rc;
 }
 
@@ -415,6 +407,11 @@ const chat_template *model_chat_template(const model *m)
 bool model_chat_template_is_default(const model *m)
 {
     return m->default_chat;
+}
+
+bool model_chat_template_is_beside(const model *m)
+{
+    return m->chat_beside;
 }
 
 const char *model_chat_template_error(const model *m)

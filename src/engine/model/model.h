@@ -60,6 +60,8 @@ const chat_template *model_chat_template(const model *m); /* NULL: none, or see 
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
 /* The files of a generator bring none, so it has chat_template_plain: "User: Hello\nAssistant:". */
 bool model_chat_template_is_default(const model *m);
+/* It lies beside the file (MODEL_TEMPLATE_SUFFIX), whose digest says nothing of it. */
+bool model_chat_template_is_beside(const model *m);
 /* The one of config's eos_ids that the file does not list and the chat template writes behind an assistant's
  * turn; -1: none. */
 int32_t model_template_end(const model *m);

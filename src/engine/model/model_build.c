@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "gotemplate/gotemplate.h"
 #include "json/hub_file.h"
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "model/model_priv.h"
 
 int model_build_maps(model *m, size_t n, shoal_err *err)
@@ -22,6 +24,13 @@ int model_build_map_file(model *m, const char *path, shoal_err *err)
     if (rc != 0) return rc;
     m->map_paths[m->n_maps++] = path;
     return hub_file_check(m->maps[m->n_maps - 1].data, m->maps[m->n_maps - 1].len, path, err);
+}
+
+int model_add_notice(model *m, const char *what, const char *why, shoal_err *err)
+{
+    m->notice =
+        arena_printf(m->mem, "%s%s%s%s", m->notice ? m->notice : "", m->notice ? "; " : "", what, why);
+    return m->notice ? 0 : err_nomem(err);
 }
 
 int model_build_tokenizer(model *m, int rc, shoal_err *err)
@@ -43,12 +52,43 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
     return m->chat_error ? 0 : err_nomem(err);
 }
 
+/* "{{ .Prompt }}" says that Ollama has no template for the model. */
+static bool says_nothing(const buf *source)
+{
+    static const char NOTHING[] = "{{.Prompt}}";
+    size_t at = 0;
+    for (size_t i = 0; i < source->len; i++) {
+        if (strchr(" \t\r\n", source->data[i])) continue;
+        if (source->data[i] != NOTHING[at]) return false;
+        at++;
+    }
+    return NOTHING[at] == '\0' || at == 0;
+}
+
+/* One that cannot be used is told in the notice, and not fatal. */
+static int load_beside(model *m, shoal_err *err)
+{
+    buf source = {0};
+    shoal_err why;
+    const char *path = arena_printf(m->mem, "%s%s", m->path, MODEL_TEMPLATE_SUFFIX);
+    if (!path) return err_nomem(err);
+    int rc = file_exists(path) ? file_read(&source, path, GOTEMPLATE_MAX_BYTES, &why) : 0;
+    if (rc == 0 && source.len && !says_nothing(&source))
+        rc = chat_template_compile_go(&m->chat, source.data, source.len, path, &why);
+    m->chat_beside = rc == 0 && m->chat;
+    buf_done(&source);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return rc == 0 ? 0 : model_add_notice(m, "its template cannot be used: ", why.message, err);
+}
+
 int model_build_default_template(model *m, const model_options *o, shoal_err *err)
 {
     bool writes = m->config.task == TASK_GENERATE && (m->tok || o->no_tokenizer);
     if (!writes || m->chat || m->chat_error) return 0;
-    int rc = chat_template_compile(&m->chat, chat_template_plain, strlen(chat_template_plain),
-                                   "the default chat template", err);
+    int rc = load_beside(m, err);
+    if (rc != 0 || m->chat) return rc;
+    rc = chat_template_compile(&m->chat, chat_template_plain, strlen(chat_template_plain),
+                               "the default chat template", err);
     m->default_chat = rc == 0;
     return rc;
 }

@@ -13,9 +13,12 @@ int model_build_map_file(model *m, const char *path, shoal_err *err);
 
 /* Settle the outcome of making a tokenizer: what is not supported is remembered, not fatal. */
 int model_build_tokenizer(model *m, int rc, shoal_err *err);
+/* Append a sentence to what the model's notice says. */
+int model_add_notice(model *m, const char *what, const char *why, shoal_err *err);
 /* Compile a template; one that cannot be compiled is remembered, not fatal. */
 int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
-/* A generator that has no template gets the plain one; not where it has no tokenizer to write text with. */
+/* A generator that has no template gets that beside its file (MODEL_TEMPLATE_SUFFIX), or else the plain one; not where
+ * it has no tokenizer to write text with. */
 int model_build_default_template(model *m, const model_options *o, shoal_err *err);
 
 /* Add to the ids that end a reply those that a list of the file often lacks: the tokenizer's end of text, and

@@ -23,6 +23,7 @@ struct model {
     gguf *file; /* of a GGUF model until the weights are dropped */
     tokenizer *tok;
     chat_template *chat;
+    bool chat_beside;  /* it is Ollama's, from a file of its own */
     bool default_chat; /* it is the plain one, because the files have none */
     const char *tok_error, *chat_error;
     const char *tok_path; /* of a llama2.c checkpoint's tokenizer; NULL: none */

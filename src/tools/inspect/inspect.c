@@ -208,7 +208,8 @@ static void put_text_side(buf *out, const model *m)
         buf_puts(out, "none; messages go through the default one");
         return;
     }
-    buf_printf(out, "yes%s", chat_template_reads_tools(chat) ? ", takes tools" : "");
+    buf_printf(out, "yes%s%s", model_chat_template_is_beside(m) ? ", from the file beside it" : "",
+               chat_template_reads_tools(chat) ? ", takes tools" : "");
     if (chat_template_calls_source(chat) == CALLS_UNKNOWN)
         buf_puts(out, ", whose syntax of calls is unknown (Hermes' is tried)");
     else

@@ -643,6 +643,36 @@ static void a_sliding_window_makes_layers_local(void **state)
     model_free(m);
 }
 
+/* FILE.template is Ollama's, for a file that brings none. */
+static void a_template_beside_the_file_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *holds, *notice;
+    } CASES[] = {{"[{{ .Prompt }}] {{ .Response }}</s>", "go_turns", NULL},
+                 {"{{ range .Messages }}{{ .Content }}{{ end }}", "go_data", NULL},
+                 {" {{ .Prompt }}\n", "capitalize", NULL}, /* says nothing of turns */
+                 {"", "capitalize", NULL},
+                 {"a\n{{ .X", "capitalize", "line 2"},
+                 {"{{ template \"a\" }}", "capitalize", "\"template\""}};
+    put_variant(&(variant){.name = "Llama", .n_ctx = 32768, .theta = 10000});
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        put("m.gguf.template", CASES[i].text, strlen(CASES[i].text));
+        model *m = open_or_fail(in_folder("m.gguf"), &bare);
+        const chat_template *t = model_chat_template(m);
+        if (!strstr(chat_template_source(t), CASES[i].holds))
+            fail_msg("case %zu: %s", i, chat_template_source(t));
+        bool is_plain = strcmp(CASES[i].holds, "capitalize") == 0;
+        assert_int_equal(model_chat_template_is_default(m), is_plain);
+        assert_int_equal(model_chat_template_is_beside(m), !is_plain);
+        const char *notice = model_notice(m);
+        if (CASES[i].notice ? !notice || !strstr(notice, CASES[i].notice) : notice != NULL)
+            fail_msg("case %zu: %s", i, notice ? notice : "no notice");
+        model_free(m);
+    }
+    unlink(in_folder("m.gguf.template"));
+}
+
 static void a_mistral_file_without_its_window_is_noticed(void **state)
 {
     (void)state;
@@ -867,6 +897,7 @@ int main(void)
         T(a_folders_tensor_without_a_place_is_refused),
         T(a_sliding_window_makes_layers_local),
         T(a_mistral_file_without_its_window_is_noticed),
+        T(a_template_beside_the_file_is_taken),
         T(model_opens_every_supported_quantisation),
         T(model_reads_llama2c),
         T(model_reads_the_stories),
