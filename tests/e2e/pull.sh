@@ -159,6 +159,7 @@ pull 1 'token does not open' hf:org/gated --force --token-file <(echo wrong)
 # ---- Ollama and OCI
 pull 0 'try: shoal run tiny ' ollama:tiny
 [ "$(sha "$models/tiny.gguf")" = "$good" ] || fail "another blob"
+[ "$(cat "$models/tiny.gguf.template")" = '{{ .Prompt }}' ] || fail "no template beside it"
 pull 0 'try: shoal run tiny-1b ' ollama:tiny:1b
 pull 1 'has no "2b"' ollama:tiny:2b
 pull 0 Open.gguf "$oci/models/open:v1"

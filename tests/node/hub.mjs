@@ -146,7 +146,7 @@ manifest('library/tiny', 'latest', [layer(big, 'application/vnd.ollama.image.mod
 if (process.argv[3]) {
     const model = fs.readFileSync(process.argv[3]);
     repos['org/home'] = { 'Home-Q8_0.gguf': model };
-    manifest('library/home', 's', [layer(model, 'application/vnd.ollama.image.model')]);
+    manifest('library/home', 's', [layer(model, 'application/vnd.ollama.image.model'), layer(Buffer.from('{{ .System }}[{{ .Prompt }}] {{ .Response }}'), 'application/vnd.ollama.image.template')]);
 }
 manifest('library/slow', 'latest', [layer(big, 'application/vnd.ollama.image.model')]);
 manifest('library/tiny', '1b', [layer(gguf(3000, 20), 'application/vnd.ollama.image.model')]);

@@ -195,6 +195,12 @@ static int get_manifest(run *r, const char *reference, json_t **ret, shoal_err *
     return rc;
 }
 
+static int blob_url(run *r, pull_item *it, shoal_err *err)
+{
+    it->source = make_url(r, "/v2/", r->ref.repo, "/blobs/", "", it->source, NULL);
+    return it->source ? 0 : err_nomem(err);
+}
+
 static int plan_registry(run *r, shoal_err *err)
 {
     const char *reference = r->ref.digest ? r->ref.digest : r->ref.tag;
@@ -207,12 +213,8 @@ static int plan_registry(run *r, shoal_err *err)
         if (rc == 0) rc = pull_plan_oci(&r->plan, r->mem, manifest, &r->ref, &reference, err);
         json_decref(manifest);
     }
-    for (size_t i = 0; rc == 0 && i < r->plan.n; i++) {
-        pull_item *it = &r->plan.items[i];
-        it->source = make_url(r, "/v2/", r->ref.repo, "/blobs/", "", it->source, NULL);
-        if (!it->source) rc = err_nomem(err);
-    }
-    return rc;
+    for (size_t i = 0; rc == 0 && i < r->plan.n; i++) rc = blob_url(r, &r->plan.items[i], err);
+    return rc == 0 && r->plan.beside ? blob_url(r, r->plan.beside, err) : rc;
 }
 
 static int plan_url(run *r, shoal_err *err)
@@ -297,7 +299,7 @@ static int fetch_all(run *r, pull_done *ret, shoal_err *err)
         if (rc != 0) return rc;
         ret->n++;
     }
-    return 0;
+    return r->plan.beside ? fetch_item(r, r->plan.beside, &m, &(pull_file){0}, err) : 0;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "fetch/pull_manifest.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "json/json.h"
 #include "json/json_put.h"
+#include "kinds/model_kind.h"
 
 enum { SHELF_MAX = 4 << 20, SAME_NAMES_MAX = 100 };
 
@@ -239,6 +241,16 @@ static void set_path(pull_removal *r, const char *folder, const char *file)
     snprintf(r->path, sizeof r->path, "%.700s%s%.300s", folder, *file ? "/" : "", file);
 }
 
+/* The template beside a file that has gone. */
+static void remove_beside(const char *folder, const char *file, pull_removal *r)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s%s", folder, file, MODEL_TEMPLATE_SUFFIX);
+    if (n >= (int)sizeof path || !file_exists(path)) return;
+    count_file(r, folder, path + strlen(folder) + 1);
+    unlink(path);
+}
+
 static int remove_file(const char *folder, const char *file, pull_removal *r, shoal_err *err)
 {
     char *path = NULL;
@@ -251,6 +263,7 @@ static int remove_file(const char *folder, const char *file, pull_removal *r, sh
     int rc = unlink(path) == 0 || errno == ENOENT
                  ? 0
                  : err_set(err, SHOAL_EIO, "cannot remove %s: %s; its entry stays", path, strerror(errno));
+    if (rc == 0) remove_beside(folder, file, r);
     free(path);
     return rc;
 }

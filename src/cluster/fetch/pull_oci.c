@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "kinds/model_kind.h"
 #include "base/utf8.h"
 #include "fetch/pull_plan.h"
 
-enum { LAYERS_MAX = 1000 };
+enum { LAYERS_MAX = 1000, TEMPLATE_MAX_BYTES = 64 << 10 };
 
 static bool digest_ok(const char *s)
 {
@@ -14,14 +15,14 @@ static bool digest_ok(const char *s)
     return s && strncmp(s, "sha256:", 7) == 0 && hex_decode(s + 7, strlen(s + 7), bytes, sizeof bytes);
 }
 
-/* What a layer is: a file of its own name, the one model file of Ollama or Docker, or nothing for us. */
-typedef enum { LAYER_NONE, LAYER_FILE, LAYER_MODEL, LAYER_ARCHIVE } layer_kind;
+/* What a layer is: a file of its own name, the one model file of Ollama or Docker, its template, or nothing for us. */
+typedef enum { LAYER_NONE, LAYER_FILE, LAYER_MODEL, LAYER_TEMPLATE, LAYER_ARCHIVE } layer_kind;
 
 static layer_kind pull_oci_kind_of(const char *media, const char *title)
 {
     if (strcmp(media, "application/vnd.ollama.image.model") == 0 || strstr(media, "gguf")) return LAYER_MODEL;
-    if (strstr(media, "vnd.ollama."))
-        return LAYER_NONE; /* template, licence, parameters: not in a form we use */
+    if (strcmp(media, "application/vnd.ollama.image.template") == 0) return LAYER_TEMPLATE;
+    if (strstr(media, "vnd.ollama.")) return LAYER_NONE; /* licence, parameters: not in a form we use */
     if (title && (strstr(media, "tar") && (strstr(media, "+tar") || strstr(media, ".tar"))))
         return LAYER_ARCHIVE;
     return title ? LAYER_FILE : LAYER_NONE;
@@ -62,6 +63,19 @@ static int read_layer(arena *mem, const json_t *o, const pull_ref *ref, pull_ite
     return 0;
 }
 
+/* Put `it` beside the one file of Ollama's; what has no place is left out. */
+static int put_beside(pull_plan *p, const pull_item *it, shoal_err *err)
+{
+    if (p->n != 1 || it->size > TEMPLATE_MAX_BYTES) return 0;
+    pull_item *beside = arena_alloc(p->mem, sizeof *beside);
+    const char *path = arena_printf(p->mem, "%s%s", p->items[0].path, MODEL_TEMPLATE_SUFFIX);
+    if (!beside || !path) return err_nomem(err);
+    *beside = *it;
+    beside->path = path;
+    if (pull_path_ok(path)) p->beside = beside;
+    return 0;
+}
+
 static int check_names(const pull_plan *p, shoal_err *err)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -93,17 +107,20 @@ int pull_plan_oci(pull_plan *ret, arena *mem, const json_t *manifest, const pull
         return err_set(err, SHOAL_EPROTOCOL, "the manifest has no list of layers, or more than %d",
                        LAYERS_MAX);
     pull_plan p = {.mem = mem, .items = arena_alloc(mem, n * sizeof *p.items + 1)};
+    pull_item template = {.path = NULL};
     if (!p.items) return err_nomem(err);
     for (size_t i = 0; i < n; i++) {
         layer_kind kind;
         int rc = read_layer(mem, json_array_get(layers, i), ref, &p.items[p.n], &kind, err);
         if (rc != 0) return rc;
-        p.n += kind != LAYER_NONE;
+        if (kind == LAYER_TEMPLATE) template = p.items[p.n];
+        p.n += kind == LAYER_FILE || kind == LAYER_MODEL;
     }
     if (p.n == 0)
         return err_set(err, SHOAL_EUNSUPPORTED,
                        "%.200s holds no model file (no GGUF layer, and no layer with a title)", ref->repo);
     if (p.n > 1) p.folder = ref->name;
+    if (template.path && put_beside(&p, &template, err) != 0) return err->code;
     *ret = p;
     return check_names(&p, err);
 }

@@ -28,6 +28,8 @@ typedef struct pull_plan {
     const char *folder; /* under which the items go, for models of several files; NULL for one file */
     pull_item *items;
     size_t n;
+    /* Of one GGUF file in Ollama's registry: its template, which goes beside it (MODEL_TEMPLATE_SUFFIX); NULL: it has none. */
+    pull_item *beside;
 } pull_plan;
 
 /* All files of a Hugging Face repository, added page by page of /api/models/REPO/tree/REV?recursive=1. */

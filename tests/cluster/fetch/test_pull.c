@@ -336,6 +336,37 @@ static void manifests_are_read(void **state)
     }
 }
 
+/* A template of Ollama's goes beside the model's one file; others are left out. */
+static void a_template_goes_beside_its_model(void **state)
+{
+#define MODEL_LAYER "{\"mediaType\":\"application/vnd.ollama.image.model\",\"digest\":\"" D "\",\"size\":5}"
+#define TEMPLATE_LAYER(n) \
+    "{\"mediaType\":\"application/vnd.ollama.image.template\",\"digest\":\"" D "\",\"size\":" n "}"
+    static const struct {
+        const char *json;
+        bool beside;
+    } cases[] = {{"{\"layers\":[" MODEL_LAYER "," TEMPLATE_LAYER("65536") "]}", true},
+                 {"{\"layers\":[" TEMPLATE_LAYER("3") "," MODEL_LAYER "]}", true},
+                 {"{\"layers\":[" MODEL_LAYER "," TEMPLATE_LAYER("65537") "]}", false},
+                 {"{\"layers\":[" MODEL_LAYER "]}", false},
+                 {"{\"layers\":[" MODEL_LAYER "," TEMPLATE_LAYER(
+                      "3") ",{\"mediaType\":\"a\",\"digest\":\"" D
+                           "\",\"size\":5,\"annotations\":{\"org.opencontainers.image.title\":\"x.bin\"}}]}",
+                  false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pull_ref ref = {.kind = PULL_OLLAMA, .repo = "o/n", .name = "n", .tag = "t"};
+        pull_plan p = {0};
+        json_t *v = NULL;
+        const char *index = NULL;
+        assert_int_equal(json_parse(&v, cases[i].json, strlen(cases[i].json), "m", NULL), 0);
+        assert_int_equal(pull_plan_oci(&p, mem, v, &ref, &index, NULL), 0);
+        assert_int_equal(p.beside != NULL, cases[i].beside);
+        assert_string_equal(p.items[0].path, "n-t.gguf");
+        if (p.beside) assert_string_equal(p.beside->path, "n-t.gguf.template");
+        json_decref(v);
+    }
+}
+
 /* ---- models.json --------------------------------------------------------------------------------------- */
 
 static void put_entry(const char *folder, const char *name, const char *file, const char *sha256,
@@ -619,6 +650,7 @@ int main(void)
         CASE(where_nobody_listens_there_are_few_tries),
         CASE(files_of_a_model_are_chosen),
         CASE(manifests_are_read),
+        CASE(a_template_goes_beside_its_model),
         CASE(a_manifest_keeps_what_it_has),
         CASE(a_manifest_gives_back_what_it_has),
         CASE(addresses_of_private_networks_are_near),
