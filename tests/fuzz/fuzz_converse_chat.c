@@ -18,6 +18,7 @@ static const char TABLE[] =
     "shared: {area: '{area}'}}]\n"
     "services: [go, turn_on]\n"
     "devices: {arguments: [target], words: {light: [lamp]}, offered: {go: \"timer.t 'T' = ?\"}}\n"
+    "units: {domains: [light], named: {F: [F, x y], C: [C]}}\n"
     "states: {functions: [live], verdicts: [answer]}\n"
     "results: {failed: {error: '*', a.b: [1, x]}, done: {ok: true}, why: "
     "[error.message, error], failed_words: [no], "
@@ -51,6 +52,21 @@ static void see_reply(const verify_answer *a, const chat_case *k)
     }
 }
 
+/* The functions as a schema. */
+static void see_form(const function_table *t, chat_case *k, const device_list *list, const json_t *answer,
+                     arena *mem)
+{
+    const char *text, *why;
+    json_t *o = NULL;
+    json_decref(k->schema);
+    k->schema = json_incref(k->tools);
+    k->formed = k->no_calls = true;
+    if (!holds(chat_reply_make_form(&text, &why, t, k, list->at, list->n, answer, mem) == 0)) return;
+    if (!text != (why != NULL)) abort();
+    if (text && holds(json_parse(&o, text, strlen(text), "a reply", NULL) == 0)) holds(json_is_object(o));
+    json_decref(o);
+}
+
 static void run(const char *part[4], arena *mem)
 {
     Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
@@ -70,10 +86,12 @@ static void run(const char *part[4], arena *mem)
     if (well && holds(function_table_devices(list, t, &k, mem) == 0) &&
         holds(function_table_add_offered(list, t, &k, mem) == 0) &&
         holds(function_table_add_services(list->at, list->n, t, &k, mem) == 0)) {
+        function_table_lend_units(list->at, list->n, t, &k);
         see_devices(list);
         if (json_parse(&answer, part[3], strlen(part[3]), "answer", NULL) == 0 &&
             holds(chat_reply_make(&a, t, &k, list->at, list->n, answer, mem) == 0))
             see_reply(&a, &k);
+        if (answer) see_form(t, &k, list, answer, mem);
     }
     json_decref(answer);
     chat_case_done(&k);

@@ -92,6 +92,14 @@ static void chat_case_read_tools(reader *r, const Shoal__V1__GenerateRequest *q)
     k->one_call = !q->parallel_tool_calls;
 }
 
+static void read_form(reader *r, const Shoal__V1__GenerateRequest *q)
+{
+    bool schema = q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
+    r->k->formed = schema || q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
+    if (schema && json_parse(&r->k->schema, q->schema, strlen(q->schema), "schema", NULL) == SHOAL_ENOMEM)
+        r->nomem = true;
+}
+
 int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a)
 {
     *ret = (chat_case){.system = ""};
@@ -102,7 +110,8 @@ int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a
     if (chat) chat_case_read_messages(&r, q->messages_json);
     if (!chat && q->text && *q->text) ret->question = chat_case_keep(&r, q->text, strlen(q->text));
     if (q->tools_json && *q->tools_json) chat_case_read_tools(&r, q);
-    ret->no_calls = q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
+    read_form(&r, q);
+    ret->no_calls = ret->formed || q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
     ret->forced = ret->offers && (q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED ||
                                   q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_REQUIRED);
     if (r.system.len) ret->system = chat_case_keep(&r, r.system.data, r.system.len);
@@ -114,7 +123,8 @@ int chat_case_read(chat_case *ret, const Shoal__V1__GenerateRequest *q, arena *a
 void chat_case_done(chat_case *k)
 {
     json_decref(k->tools);
-    k->tools = NULL;
+    json_decref(k->schema);
+    k->tools = k->schema = NULL;
 }
 
 const char *chat_case_unscoped(const char *name)

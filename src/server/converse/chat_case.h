@@ -35,6 +35,8 @@ typedef struct chat_case {
     const char *system;            /* the system messages, a line behind the other; "": none */
     bool offers, no_calls, forced; /* functions; by tool_choice none is wanted; one is */
     bool one_call;                 /* at a time */
+    bool formed;                   /* the reply is to be JSON, which leaves no room for calls, */
+    json_t *schema;                /* of this; owned; NULL: any object */
     size_t n_functions;
     offered_function *functions; /* of a tool_choice that names one, that one */
     size_t n_made;

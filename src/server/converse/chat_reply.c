@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "json/schema_check.h"
 
 typedef struct replier {
     const function_table *t;
@@ -210,16 +211,93 @@ static bool ask_states(replier *r, verify_answer *ret)
     return false;
 }
 
-int chat_reply_make(verify_answer *ret, const function_table *t, const chat_case *k, const device *list,
-                    size_t n, const json_t *answer, arena *a)
+static replier *replier_new(const function_table *t, const chat_case *k, const device *list, size_t n,
+                            const json_t *answer, arena *a)
 {
     replier *r = arena_alloc(a, sizeof *r);
-    if (!r) return SHOAL_ENOMEM;
-    *r = (replier){.t = t, .k = k, .list = list, .n = n, .answer = answer, .a = a};
+    if (r) *r = (replier){.t = t, .k = k, .list = list, .n = n, .answer = answer, .a = a};
+    return r;
+}
+
+static int reply_make(replier *r, verify_answer *ret)
+{
     result_report results;
-    if (take_answer(r) || function_table_report(&results, t, k->made, k->n_made, a)) return SHOAL_ENOMEM;
+    if (take_answer(r) || function_table_report(&results, r->t, r->k->made, r->k->n_made, r->a))
+        return SHOAL_ENOMEM;
     if (r->n_meant) return act(r, ret, &results);
     if (has_acted(r)) return close_with(r, ret, &results, false);
     if (wants_states(r) && ask_states(r, ret)) return 0;
     return reply_text(ret, r->text);
+}
+
+int chat_reply_make(verify_answer *ret, const function_table *t, const chat_case *k, const device *list,
+                    size_t n, const json_t *answer, arena *a)
+{
+    replier *r = replier_new(t, k, list, n, answer, a);
+    return r ? reply_make(r, ret) : SHOAL_ENOMEM;
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------------- */
+
+/* By the offered functions, where all fit; else as the pipeline calls them. NULL: out of memory. */
+static json_t *meant_calls(replier *r)
+{
+    bool fit = false, nomem = r->n_meant && !has_acted(r) && map_all(r, &fit);
+    json_t *list = nomem ? NULL : json_array();
+    for (size_t i = 0; i < r->n_meant && list && !nomem && !has_acted(r); i++) {
+        const device_call *c = fit ? &r->offered[i] : &r->meant[i];
+        json_t *arguments = NULL, *call = json_object();
+        nomem = json_parse(&arguments, c->arguments, strlen(c->arguments), "a", NULL) == SHOAL_ENOMEM ||
+                !call || json_object_set_new(call, "name", json_string(c->name));
+        nomem = json_object_set_new(call, "arguments", arguments ? arguments : json_object()) || nomem;
+        nomem = json_array_append_new(list, call) || nomem;
+    }
+    if (!nomem) return list;
+    json_decref(list);
+    return NULL;
+}
+
+/* Members that the schema does not name would break it where it takes no others. */
+static void drop_unnamed(json_t *o, const json_t *schema)
+{
+    static const char *const MEMBERS[] = {"text", "calls"};
+    const json_t *named = json_object_get(schema, "properties");
+    for (size_t i = 0; named && i < sizeof MEMBERS / sizeof *MEMBERS; i++)
+        if (!json_object_get(named, MEMBERS[i])) json_object_del(o, MEMBERS[i]);
+}
+
+static int hold_to_schema(replier *r, const json_t *o, const char **ret_why)
+{
+    schema_verdict v = {.outcome = SCHEMA_OBEYED};
+    *ret_why = NULL;
+    if (r->k->schema) schema_check(&v, r->k->schema, o);
+    if (v.out_of_memory) return SHOAL_ENOMEM;
+    if (v.outcome == SCHEMA_OBEYED) return 0;
+    *ret_why =
+        arena_printf(r->a, "%s%s%s", v.where, *v.where ? ": " : "", *v.why ? v.why : "it cannot be checked");
+    return *ret_why ? 0 : SHOAL_ENOMEM;
+}
+
+int chat_reply_make_form(const char **ret, const char **ret_why, const function_table *t, const chat_case *k,
+                         const device *list, size_t n, const json_t *answer, arena *a)
+{
+    replier *r = replier_new(t, k, list, n, answer, a);
+    verify_answer reply;
+    buf text = {0};
+    json_t *o = r && reply_make(r, &reply) == 0 ? json_object() : NULL;
+    int rc = o && json_object_set_new(o, "text", json_string(reply.text)) == 0 &&
+                     json_object_set_new(o, "calls", meant_calls(r)) == 0
+                 ? 0
+                 : SHOAL_ENOMEM;
+    if (!rc) drop_unnamed(o, k->schema);
+    if (!rc) rc = hold_to_schema(r, o, ret_why);
+    *ret = NULL;
+    if (!rc && !*ret_why) {
+        json_put_digits(&text, o, 15);
+        *ret = text.failed ? NULL : arena_strdup(a, buf_text(&text));
+        rc = *ret ? 0 : SHOAL_ENOMEM;
+    }
+    buf_done(&text);
+    json_decref(o);
+    return rc;
 }

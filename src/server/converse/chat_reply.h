@@ -16,4 +16,10 @@
 int chat_reply_make(verify_answer *ret, const function_table *t, const chat_case *k, const device *list,
                     size_t n, const json_t *answer, arena *a);
 
+/* The same as JSON, where that is wanted (chat_case.formed): {"text": ..., "calls": [{"name", "arguments"}]}, of which only
+ * members that the schema names. Its calls are what the request means, and nobody has made them. *ret: its text, in the
+ * arena; NULL: the schema takes none, and *ret_why says where, in the arena. SHOAL_ENOMEM, or 0. */
+int chat_reply_make_form(const char **ret, const char **ret_why, const function_table *t, const chat_case *k,
+                         const device *list, size_t n, const json_t *answer, arena *a);
+
 #endif

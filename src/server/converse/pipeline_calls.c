@@ -136,19 +136,44 @@ static int refuse_uncalled(pipeline_call *c, const verify_answer *reply)
     return c->failure ? SHOAL_EUNSUPPORTED : SHOAL_ENOMEM;
 }
 
+static int refuse_form(pipeline_call *c, const char *why)
+{
+    c->failure_status = SHOAL_EINVALID;
+    c->failure = arena_printf(
+        c->in.memory,
+        "'%s' replies with {\"text\": \"...\", \"calls\": [{\"name\": \"...\", \"arguments\": {...}}]}, "
+        "which the schema does not take (%s): give it a schema with \"text\" or \"calls\", or "
+        "\"json_object\" (response_format), or ask a model",
+        c->by->pipeline->name, why);
+    return c->failure ? SHOAL_EUNSUPPORTED : SHOAL_ENOMEM;
+}
+
+/* SHOAL_EUNSUPPORTED: there is a failure. */
+static int make_reply(pipeline_call *c, verify_answer *ret, const process_outcome *out)
+{
+    const process_input *in = &c->in;
+    const char *why = NULL;
+    *ret = (verify_answer){.text = ""};
+    if (!c->k.formed)
+        return chat_reply_make(ret, c->by->table, &c->k, in->devices, in->n_devices, out->answer, in->memory);
+    if (chat_reply_make_form(&ret->text, &why, c->by->table, &c->k, in->devices, in->n_devices, out->answer,
+                             in->memory))
+        return SHOAL_ENOMEM;
+    return why ? refuse_form(c, why) : 0;
+}
+
 static int make_events(pipeline_call *c, const process_outcome *out)
 {
     verify_answer reply;
     verify_case plain = {.given = ""};
     response_buffer counts;
     const char *name = c->by->pipeline->name;
-    if (chat_reply_make(&reply, c->by->table, &c->k, c->in.devices, c->in.n_devices, out->answer,
-                        c->in.memory))
-        return SHOAL_ENOMEM;
+    int rc = make_reply(c, &reply, out);
+    if (rc) return rc;
     if (c->k.forced && c->k.n_made == 0 && reply.n_calls == 0) return refuse_uncalled(c, &reply);
     response_buffer_init(&counts, name);
     note_counts(&counts, c, out);
-    int rc = verify_said_make(&c->tells, &counts, c->base.o, &plain, &reply, name);
+    rc = verify_said_make(&c->tells, &counts, c->base.o, &plain, &reply, name);
     response_buffer_done(&counts);
     return rc;
 }
@@ -276,14 +301,7 @@ static char *refusal(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
     const char *name = c->by->pipeline->name, *what = NULL;
     size_t max = pipeline_input_max(c->by->pipeline);
     c->failure_status = SHOAL_EINVALID;
-    switch (q->constraint) {
-    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT:
-    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA:
-    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES:
-        what = "replies of a given form (response_format)";
-        break;
-    default: break;
-    }
+    if (q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES) what = "one of given texts";
     if (q->logprobs) what = "logprobs";
     if (q->n_beams > 1) what = "a beam search";
     if (q->n_ids) what = "token ids";
@@ -305,9 +323,8 @@ static char *refusal(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 
 static bool needs_refusal(const pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 {
-    bool formed = q->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE &&
-                  q->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
-    return formed || q->logprobs || q->n_beams > 1 || q->n_ids || !c->k.question || !*c->k.question ||
+    bool chooses = q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
+    return chooses || q->logprobs || q->n_beams > 1 || q->n_ids || !c->k.question || !*c->k.question ||
            is_too_long(c);
 }
 

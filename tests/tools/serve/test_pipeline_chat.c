@@ -535,18 +535,61 @@ static void a_pipeline_rests_and_is_left(void **state)
     bench_close(&t); /* the calls go with one under way */
 }
 
+/* Where JSON is wanted the reply is what is said and what is meant, as far as the schema takes it; nothing is called. */
+static void a_reply_takes_a_form(void **state)
+{
+#define OBJECT(properties, required)                                               \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required \
+    "],\"additionalProperties\":false}"
+#define TEXT_MEMBER  "\"text\":{\"type\":\"string\"}"
+#define CALLS_MEMBER "\"calls\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\"]}}"
+#define HELLO        "[{\"role\":\"user\",\"content\":\"hello\"}]"
+#define MEANT        "\"calls\":[{\"name\":\"light_turn_on\",\"arguments\":{\"target\":\"light.kitchen\"}}]}"
+    static const struct {
+        const char *messages, *tools, *schema, *told; /* schema NULL: any object; told NULL: it is refused */
+    } CASES[] = {
+        {HELLO, NULL, NULL, "'{\"text\":\"Hello. "},
+        {HELLO, NULL, NULL, "\"calls\":[]}' stop"},
+        {ON, TOOLS, NULL,
+         "so nothing was done. What you mean is light.turn_on of Kitchen Light.\"," MEANT "' stop"},
+        {ON, NULL, NULL, "\"calls\":[{\"name\":\"light.turn_on\","},
+        {ON, TOOLS, OBJECT(TEXT_MEMBER, "\"text\""), "light.turn_on of Kitchen Light.\"}' stop"},
+        {ON, TOOLS, OBJECT(CALLS_MEMBER, "\"calls\""), "'{" MEANT "' stop"},
+        {ON, TOOLS, "{\"type\":\"object\"}", MEANT},
+        {ON, TOOLS, OBJECT("\"city\":{\"type\":\"string\"}", "\"city\""), NULL},
+        {ON, TOOLS, OBJECT("\"text\":{\"type\":\"integer\"}", "\"text\""), NULL},
+        {ON, TOOLS, "{\"type\":\"array\"}", NULL},
+    };
+    bench t;
+    bench_open(&t, NULL);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Shoal__V1__GenerateRequest q = request_of(CASES[i].messages, CASES[i].tools);
+        q.constraint = CASES[i].schema ? SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA
+                                       : SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
+        if (CASES[i].schema) q.schema = (char *)(uintptr_t)CASES[i].schema;
+        start(&t, "home", q);
+        let_run(&t);
+        bool well = CASES[i].told && strstr(buf_text(&t.told), CASES[i].told);
+        if (!CASES[i].told)
+            well = t.n_events == 0 && t.status == SHOAL_EINVALID &&
+                   strstr(t.message, "which the schema does not take (");
+        if (!well) fail_msg("%zu: %s %s", i, buf_text(&t.told), t.message);
+    }
+    bench_close(&t);
+}
+
 static void what_a_pipeline_cannot_do_is_refused(void **state)
 {
     static char long_messages[40000];
     Shoal__V1__GenerateRequest formed = request_of(ON, NULL), probable = request_of(ON, NULL);
-    formed.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
+    formed.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
     probable.logprobs = true;
     snprintf(long_messages, sizeof long_messages, "[{\"role\":\"user\",\"content\":\"%036000d\"}]", 0);
     const struct {
         Shoal__V1__GenerateRequest q;
         int status;
         const char *message;
-    } CASES[] = {{formed, SHOAL_EINVALID, "response_format"},
+    } CASES[] = {{formed, SHOAL_EINVALID, "one of given texts"},
                  {probable, SHOAL_EINVALID, "logprobs"},
                  {request_of("[{\"role\":\"system\",\"content\":\"x\"}]", NULL), SHOAL_EINVALID,
                   "a message of a user"},
@@ -604,6 +647,7 @@ int main(void)
         cmocka_unit_test(a_yes_does_nothing_twice),
         cmocka_unit_test(a_model_is_asked_as_before),
         cmocka_unit_test(a_pipeline_rests_and_is_left),
+        cmocka_unit_test(a_reply_takes_a_form),
         cmocka_unit_test(what_a_pipeline_cannot_do_is_refused),
         cmocka_unit_test(a_failed_stage_is_named),
     };
