@@ -75,10 +75,10 @@ static void put_packed(args *x, const child *c)
 void args_build(args *x, const child *c)
 {
     const agent *a = c->a;
-    /* To recognise a kind is to open files, with this process's permissions alone: other programs are not for those. */
+    /* To recognise a kind is to open files with this process's permissions, which a reader's file may not allow. */
     const model_kind *kind = c->spec.reader ? &model_kind_gguf : model_kind_of(c->spec.path);
     agent_args_put(x, a->shown);
-    agent_args_put(x, kind->program);
+    agent_args_put(x, "worker");
     agent_args_put_str(x, "--name", c->spec.model);
     agent_args_put_str(x, "--model", c->spec.path);
     agent_args_put_str(x, "--sha256", c->spec.sha256);

@@ -19,5 +19,4 @@ static const char *bare_describe(const model_view *v)
     return "vad";
 }
 
-const model_kind model_kind_bare = {
-    .name = "bare", .recognise = bare_recognises, .describe = bare_describe, .program = "worker"};
+const model_kind model_kind_bare = {.name = "bare", .recognise = bare_recognises, .describe = bare_describe};

@@ -22,8 +22,5 @@ static model_file_role ct2_file(const char *name)
     return strcmp(name, "model.bin") == 0 ? MODEL_FILE_WEIGHTS : model_kind_hf.file(name);
 }
 
-const model_kind model_kind_ct2 = {.name = "ctranslate2",
-                                   .recognise = ct2_recognises,
-                                   .describe = ct2_describe,
-                                   .file = ct2_file,
-                                   .program = "worker"};
+const model_kind model_kind_ct2 = {
+    .name = "ctranslate2", .recognise = ct2_recognises, .describe = ct2_describe, .file = ct2_file};

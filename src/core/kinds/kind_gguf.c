@@ -7,4 +7,4 @@ static bool gguf_recognises(const model_view *v)
     return !v->is_folder && (named || model_view_begins(v, "GGUF", 4));
 }
 
-const model_kind model_kind_gguf = {.name = "gguf", .recognise = gguf_recognises, .program = "worker"};
+const model_kind model_kind_gguf = {.name = "gguf", .recognise = gguf_recognises};

@@ -94,8 +94,5 @@ static model_file_role hf_file(const char *name)
                               : MODEL_FILE_OTHER;
 }
 
-const model_kind model_kind_hf = {.name = "huggingface",
-                                  .recognise = hf_recognises,
-                                  .describe = hf_describe,
-                                  .file = hf_file,
-                                  .program = "worker"};
+const model_kind model_kind_hf = {
+    .name = "huggingface", .recognise = hf_recognises, .describe = hf_describe, .file = hf_file};

@@ -26,4 +26,4 @@ static const char *llama2c_describe(const model_view *v)
 }
 
 const model_kind model_kind_llama2c = {
-    .name = "llama2.c", .recognise = llama2c_recognises, .describe = llama2c_describe, .program = "worker"};
+    .name = "llama2.c", .recognise = llama2c_recognises, .describe = llama2c_describe};

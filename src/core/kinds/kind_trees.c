@@ -45,8 +45,5 @@ static model_file_role trees_file(const char *name)
     return MODEL_FILE_OTHER;
 }
 
-const model_kind model_kind_trees = {.name = "trees",
-                                     .recognise = trees_recognises,
-                                     .describe = trees_describe,
-                                     .file = trees_file,
-                                     .program = "worker"};
+const model_kind model_kind_trees = {
+    .name = "trees", .recognise = trees_recognises, .describe = trees_describe, .file = trees_file};

@@ -5,7 +5,7 @@
  * weights: no engine is needed for it.
  *
  *     const model_kind *k = model_kind_of("models/llama");
- *     k == &model_kind_hf, k->program is "worker"
+ *     k == &model_kind_hf
  *     model_kind_file(k, "pytorch_model.bin") is MODEL_FILE_FOREIGN: it does not travel
  *
  * Rows are read-only: any thread. */
@@ -42,8 +42,7 @@ typedef struct model_kind {
     const char *(*describe)(const model_view *v);
     /* Of a kind that is a folder: `name` is relative to it. NULL: the kind is one file. */
     model_file_role (*file)(const char *name);
-    const char *program; /* what serves it: a command of shoal that speaks the worker protocol */
-    const char *device;  /* kind of device that the program computes on, such as "cuda"; NULL: CPU cores */
+    const char *device; /* kind of device that its worker computes on, such as "cuda"; NULL: CPU cores */
 } model_kind;
 
 extern const model_kind model_kind_gguf, model_kind_bare, model_kind_trees, model_kind_llama2c,
