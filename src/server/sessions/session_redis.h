@@ -1,7 +1,8 @@
 /* session_redis.h: conversations in a Redis that several gateways share; see session_store.h.
  *
  * A conversation is a hash, shoal:talk:<hex of its id>: "next" and "first" are numbers of turns, "bytes" is
- * their sum, and each turn is under its number. What has to be done at once is a script of Redis's, so that
+ * their sum, and each turn is under its number. "talk" is an old word for a conversation; another prefix would lose
+ * those that are stored. What has to be done at once is a script of Redis's, so that
  * turns of two gateways come one after the other. Redis itself forgets what is over its time;
  * session_bounds.all_bytes is its maxmemory's business, and what outlives its crash is its appendonly's. */
 #ifndef SESSIONS_SESSION_REDIS_H
