@@ -122,7 +122,7 @@ if turn == "first":
     for body, status, words in (
             (dict(model="x"), 400, "from"), (dict(model="x", **{"from": "nobody"}), 404, "nobody"), (dict(**{"from": "plain"}), 400, "model"),
             (dict(model="x", **{"from": "plain"}, template="a\n{{ .Prompt }"), 400, "line 2"), (dict(model="x", **{"from": "plain"}, template='{{ block "a" . }}{{ end }}'), 400, '"block"'),
-            (dict(model="x", **{"from": "plain"}, template=7), 400, "template"), (dict(model="x", **{"from": "plain"}, template="x" * 70000), 400, "65536"), (dict(model="x", **{"from": "plain"}, files={"a.gguf": "sha256:0"}), 400, "files"),
+            (dict(model="x", **{"from": "plain"}, template=7), 400, "template"), (dict(model="x", **{"from": "plain"}, template="x" * 70000), 400, "65536"), (dict(model="x", **{"from": "plain"}, files={"a.gguf": "sha256:0"}), 400, "files"), (dict(model="x", files={"a.gguf": "sha256:" + "0" * 64}), 400, "shoal load"), (dict(model="x", files={"a": "b", "c": "d"}), 400, "one GGUF"),
             (dict(model="x", **{"from": "plain"}, parameters={"temperature": 9}), 400, "temperature"), (dict(model="x", **{"from": "plain"}, parameters=[]), 400, "parameters"),
             (dict(model="plain", **{"from": "plain"}), 409, "plain"), (dict(model="x", **{"from": "plain"}, messages=[{"role": 7}]), 400, "role")):
         got, why = call("/api/create", **body)

@@ -88,6 +88,14 @@ does '^Turning off Kitchen Light' run own "turn off the kitchen light"
 timeout 60 "$ollama" show --template own >"$work/out" || fail "show --template"
 sed -e '1d' -e 's/^TEMPLATE """//' -e '$d' "$work/Modelfile" >"$work/template"
 cmp "$work/template" "$work/out" || fail "show --template gives another: $(cat "$work/out")"
+cp models/home-chat-s.gguf "$work/m.gguf"
+printf 'FROM ./m.gguf\nPARAMETER num_predict 3\n' >"$work/Modelfile"
+does success create same -f "$work/Modelfile" # the same bytes as a model that is here
+does 'eval count: +3 token' run --verbose same "turn off the kitchen light"
+does '^FROM home-chat-s' show --modelfile same
+does "deleted 'same'" rm same
+head -c 3000000 models/home-chat-s.gguf >"$work/m.gguf"
+fails 'shoal load' create other -f "$work/Modelfile"
 fails 'line 1' create other -f <(printf 'FROM mine\nTEMPLATE {{ .Prompt }\n')
 fails 'stays' stop home-chat-s
 fails 'fetch_from' pull llama3.2:1b

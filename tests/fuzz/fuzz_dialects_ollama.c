@@ -42,7 +42,7 @@ static void read_making(const char *bytes, size_t n, ollama_kind kind)
     buf out = {0};
     api_error e = {0};
     int rc = ollama_read_create(&m, bytes, n, &made, &e);
-    if (rc == 0 && (!*m.name || !*m.from || !made)) abort();
+    if (rc == 0 && (!*m.name || (!*m.from && !*m.sha256) || !made)) abort();
     if (rc != 0 && (rc != e.status || rc < 400 || made)) abort();
     bool filled = rc == 0 && body && fill(body, made) == 0 && ollama_fill_template(NULL, body, made, &e) == 0;
     if (filled && json_put(&out, body) == 0)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "compat/ollama.h"
 #include "gateway/model_manager.h"
+#include "messages/query.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 
@@ -73,6 +74,61 @@ static void variant_done(void *user, const model_manager_progress *n, const api_
     free(j);
 }
 
+/* ---- files ----------------------------------------------------------------------------------------- */
+
+static const char *served_file(const gateway_request *rq, const char *sha256)
+{
+    for (size_t i = 0; i < registry_count_models(rq->registry); i++) {
+        const replica_set *set = registry_model_at(rq->registry, i);
+        const Shoal__V1__ModelInfo *info = set->n > 0 ? set->replicas[0]->info : NULL;
+        if (info && strcmp(info->digest, sha256) == 0) return set->replicas[0]->model;
+    }
+    return NULL;
+}
+
+/* Which model has the file with this digest: one that is served, or one of the store. Borrowed until the next turn of
+ * the loop; NULL: none. */
+static const char *find_file(const gateway_request *rq, const char *sha256)
+{
+    const model_manager *k = rq->gateway->model_manager;
+    const json_t *all = k ? k->stored(k->user) : NULL, *m;
+    const char *served = served_file(rq, sha256);
+    size_t i;
+    json_array_foreach(served ? NULL : all, i, m)
+    {
+        const char *its = json_string_value(json_object_get(m, "sha256"));
+        if (its && strcmp(its, sha256) == 0) return json_string_value(json_object_get(m, "name"));
+    }
+    return served;
+}
+
+static int no_file(api_error *e, int status, const char *sha256)
+{
+    return api_error_set(
+        e, status, "invalid_request_error", "file_not_found", "files",
+        "no model here has the file sha256:%.12s..., and this server takes no files from clients: "
+        "`shoal load FILE` on its machine loads it, and then the same create works",
+        sha256);
+}
+
+void ollama_blob(gateway_request *rq)
+{
+    const char *at = request_path(rq) + strlen("/api/blobs/");
+    bool sends = strcmp(request_method(rq), "POST") == 0;
+    char sha256[65], *named = NULL;
+    api_error e;
+    int rc = query_segment(at, strlen(at), &named, &e);
+    if (rc == 0 && !ollama_read_digest(sha256, named))
+        rc = api_error_bad(&e, "digest", "a digest is \"sha256:\" and 64 hexadecimal digits");
+    else if (rc == 0 && !find_file(rq, sha256))
+        rc = no_file(&e, sends ? 400 : 404, sha256);
+    free(named);
+    if (rc != 0)
+        request_error(rq, &e);
+    else
+        request_reply(rq, sends ? 201 : 200, NULL, NULL, 0, "", 0);
+}
+
 /* ---- what a variant is made of --------------------------------------------------------------------- */
 
 static int refuse_name(gateway_request *rq, const char *name, api_error *e)
@@ -116,8 +172,9 @@ static void variant_make(gateway_request *rq, const ollama_making *m, json_t *ma
 {
     const model_manager *k = rq->gateway->model_manager;
     api_error e;
-    int rc = refuse_name(rq, m->name, &e);
-    if (rc == 0) rc = take_base(rq, made, m->from, &e);
+    const char *from = *m->sha256 ? find_file(rq, m->sha256) : m->from;
+    int rc = from ? refuse_name(rq, m->name, &e) : no_file(&e, 400, m->sha256);
+    if (rc == 0) rc = take_base(rq, made, from, &e);
     if (rc == 0 && (!k || !k->vary))
         rc = api_error_set(&e, 403, "invalid_request_error", "not_allowed", NULL,
                            "this gateway keeps no models of its own");

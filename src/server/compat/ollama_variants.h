@@ -11,6 +11,9 @@
 
 void ollama_create(gateway_request *rq);
 void ollama_copy(gateway_request *rq);
+/* GET, HEAD and POST /api/blobs/sha256:HEX, by which Ollama's command names a file of a Modelfile. No bytes are taken: the
+ * file is that of a model which is here, or it is refused. */
+void ollama_blob(gateway_request *rq);
 /* NULL: `name` is no variant. Borrowed until the next turn of the loop. */
 const json_t *ollama_variant_find(const gateway_request *rq, const char *name);
 

@@ -9,6 +9,7 @@
 
 #include "dialects/openai.h"
 #include "messages/fields.h"
+#include "base/utf8.h"
 #include "json/json.h"
 
 #define KEEP_ALIVE_MAX_S (365 * 24 * 3600)
@@ -524,10 +525,33 @@ int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error 
     return rc;
 }
 
+bool ollama_read_digest(char ret[65], const char *digest)
+{
+    uint8_t bytes[32];
+    size_t n = strlen("sha256:");
+    if (!digest || strncmp(digest, "sha256:", n) != 0 ||
+        !hex_decode(digest + n, strlen(digest + n), bytes, 32))
+        return false;
+    for (size_t i = 0; i <= 64; i++) ret[i] = (char)tolower((unsigned char)digest[n + i]);
+    return true;
+}
+
+/* "files": one file, whose digest says which model of this server it is. */
+static int read_file(ollama_making *m, const json_t *asked, api_error *e)
+{
+    const json_t *files = fields_get(asked, "files");
+    if (!files || (json_is_object(files) && json_object_size(files) == 0)) return 0;
+    if (!json_is_object(files) || json_object_size(files) > 1)
+        return api_error_bad(e, "files", "\"files\" must be an object of one GGUF file and its digest");
+    const json_t *digest = json_object_iter_value(json_object_iter((json_t *)files));
+    if (ollama_read_digest(m->sha256, fields_text(digest))) return 0;
+    return api_error_bad(e, "files", "\"files\": a digest is \"sha256:\" and 64 hexadecimal digits");
+}
+
 /* What would take another file, or another program. */
 static int refuse_files(const json_t *asked, api_error *e)
 {
-    static const char *const KEYS[] = {"files", "adapters", "quantize", "modelfile", "path"};
+    static const char *const KEYS[] = {"adapters", "quantize", "modelfile", "path"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const json_t *v = fields_get(asked, KEYS[i]);
         if (!v || (json_is_string(v) && !json_string_length(v)) ||
@@ -602,7 +626,8 @@ int ollama_read_create(ollama_making *ret, const char *bytes, size_t n, json_t *
     bool named = old && *old && !(model && *model);
     if (rc == 0) rc = read_name(ret->name, sizeof ret->name, asked, named ? "name" : "model", e);
     if (rc == 0) rc = refuse_files(asked, e);
-    if (rc == 0) rc = read_name(ret->from, sizeof ret->from, asked, "from", e);
+    if (rc == 0) rc = read_file(ret, asked, e);
+    if (rc == 0 && !*ret->sha256) rc = read_name(ret->from, sizeof ret->from, asked, "from", e);
     if (rc == 0) rc = read_made(ret, made, asked, e);
     json_t *own = rc == 0 ? json_deep_copy(made) : NULL; /* the request's memory goes with it */
     if (rc == 0 && !own) rc = api_error_nomem(e);

@@ -78,11 +78,14 @@ int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, 
 /* POST /api/create, POST /api/copy: a model that is made of another. */
 typedef struct ollama_making {
     char name[128], from[128]; /* without ":latest" */
+    char sha256[65];           /* from the model with this file, and not by a name; "": by its name */
     bool stream;
 } ollama_making;
 /* *ret_made is the caller's: {"parameters", "system", "messages", "template"}, those that are said. 0 or the status of
  * *e. */
 int ollama_read_create(ollama_making *ret, const char *bytes, size_t n, json_t **ret_made, api_error *e);
+/* Of "sha256:HEX" the digits, in lower case; false: it is no such digest. */
+bool ollama_read_digest(char ret[65], const char *digest);
 int ollama_read_copy(ollama_making *ret, const char *bytes, size_t n, api_error *e);
 /* Fill in what a request leaves out, for the model that `made` was made from: the body of /v1/chat/completions or
  * /v1/completions, which has no messages and gets no system message; the next, that of llama-server's completions.

@@ -189,6 +189,33 @@ static void ollama_fills_in_what_a_request_of_any_api_leaves_out(void **state)
           "{\"prompt\":\"a\",\"n_predict\":3,\"num_predict\":3,\"top_k\":7,\"num_ctx\":9}");
 }
 
+/* A file of a Modelfile is known by its digest. */
+static void ollama_makes_a_model_of_a_file_by_its_digest(void **state)
+{
+#define HEX64 "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"
+    static const struct {
+        const char *files;
+        int status;
+    } CASES[] = {{"{\"a.gguf\":\"sha256:" HEX64 "\"}", 0},
+                 {"{\"a.gguf\":\"sha256:" HEX64 "0\"}", 400},
+                 {"{\"a.gguf\":\"" HEX64 "\"}", 400},
+                 {"{\"a.gguf\":7}", 400},
+                 {"{\"a\":\"sha256:" HEX64 "\",\"b\":\"sha256:" HEX64 "\"}", 400},
+                 {"[]", 400},
+                 {"{}", 400}}; /* then "from" is missing */
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        ollama_making m;
+        json_t *made = NULL;
+        api_error e = {0};
+        char json[400];
+        int n = snprintf(json, sizeof json, "{\"model\":\"x\",\"files\":%s}", CASES[i].files);
+        assert_int_equal(ollama_read_create(&m, json, (size_t)n, &made, &e), CASES[i].status);
+        if (CASES[i].status == 0)
+            assert_string_equal(m.sha256, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+        json_decref(made);
+    }
+}
+
 /* As Ollama's client reads a Modelfile: a value goes on until a line ends in the quotes that it began with. */
 static size_t count_commands(const char *text)
 {
@@ -258,6 +285,7 @@ int main(void)
         cmocka_unit_test(ollama_errors_name_its_own_paths_and_fields),
         cmocka_unit_test(ollama_drops_the_oldest_messages),
         cmocka_unit_test(ollama_lets_no_text_out_of_a_modelfile),
+        cmocka_unit_test(ollama_makes_a_model_of_a_file_by_its_digest),
         cmocka_unit_test(ollama_fills_in_what_a_request_of_any_api_leaves_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
