@@ -174,6 +174,9 @@ bool jinja_truth(jvalue v);
 bool jinja_equal(jrun *r, jvalue a, jvalue b);   /* charges for what lists and dicts hold */
 int jinja_order(jrun *r, jvalue a, jvalue b);    /* < 0, 0, > 0; fails the run for kinds without order */
 void jinja_print(jrun *r, jtext *out, jvalue v); /* str(v) */
+/* How many digits of f to try first, in search of the fewest that read back as f: as DBL_DIG digits always come back,
+ * no fewer are needed, but with subnormal numbers. */
+int jinja_float_digits(double f);
 typedef struct jjson {
     int indent;       /* < 0: one line */
     jvalue item, key; /* separators; not strings: ", " (without the blank at line ends) and ": " */

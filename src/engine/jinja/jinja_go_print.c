@@ -28,7 +28,7 @@ static bool is_too_much(jrun *r, const jtext *out, int depth)
 static size_t shortest(double f, char s[32], int *ret_exponent)
 {
     size_t n = 0;
-    for (int more = 0; more < 17; more++) {
+    for (int more = jinja_float_digits(f) - 1; more < 17; more++) {
         snprintf(s, 32, "%.*e", more, f);
         if (strtod(s, NULL) == f) break;
     }

@@ -1,4 +1,5 @@
 /* jinja_value.c: values of a template run: making, comparing, printing. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,11 +248,16 @@ const char *jinja_kind_name(jvalue v)
 
 /* ---- printing ---- */
 
+int jinja_float_digits(double f)
+{
+    return isnormal(f) ? DBL_DIG : 1;
+}
+
 /* The shortest digits that read back as the same number, as Python's repr. */
 static void print_float(jtext *out, double f)
 {
     char s[40];
-    for (int digits = 1; digits <= 17; digits++) {
+    for (int digits = jinja_float_digits(f); digits <= 17; digits++) {
         snprintf(s, sizeof s, "%.*g", digits, f);
         if (strtod(s, NULL) == f || isnan(f)) break;
     }

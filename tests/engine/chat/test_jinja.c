@@ -204,6 +204,13 @@ static void lists_are_spread_over_arguments(void **state)
     prints("range(*1)", "ERROR: t: line 1: an integer cannot be iterated over");
 }
 
+static void floats_print_as_pythons_repr(void **state)
+{
+    prints("[100.0, 1000.0, 12345.0, 1e15, 1e16]", "[100.0, 1000.0, 12345.0, 1000000000000000.0, 1e+16]");
+    prints("[0.1, 0.3, 2.5e-05, 5e-324, 1.7976931348623157e308]",
+           "[0.1, 0.3, 2.5e-05, 5e-324, 1.7976931348623157e+308]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +226,7 @@ int main(void)
         cmocka_unit_test(items_of_items_are_reached_by_numbers),
         cmocka_unit_test(filters_of_lists_give_nothing_for_none),
         cmocka_unit_test(lists_are_spread_over_arguments),
+        cmocka_unit_test(floats_print_as_pythons_repr),
     };
     return cmocka_run_group_tests_name("jinja", tests, NULL, NULL);
 }
