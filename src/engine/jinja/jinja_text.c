@@ -5,11 +5,13 @@
  * (a slice, a join, an escaped copy) keeps the marks of the bytes it is made of. */
 #include <string.h>
 
+#include "base/progress.h"
 #include "jinja/jinja.h"
 
 void jinja_text_put(jtext *t, const char *s, size_t n, const uint8_t *marks)
 {
     if (n == 0) return;
+    progress_add(16 + n);
     bool marked = t->marks.len > 0 || marks;
     if (marked && buf_reserve(&t->marks, t->bytes.len + n - t->marks.len) == 0) {
         memset(t->marks.data + t->marks.len, 0, t->bytes.len + n - t->marks.len);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json/json.h"
+#include "base/progress.h"
 #include "base/utf8.h"
 #include "jinja/jinja.h"
 
@@ -25,6 +26,7 @@ jvalue jinja_fail(jrun *r, int code, const char *fmt, ...)
 void jinja_charge(jrun *r, jvalue v)
 {
     size_t work = v.kind == V_STRING ? v.n / 64 : v.kind == V_LIST && v.list ? v.list->n / 16 : 0;
+    progress_add(work * 64);
     r->steps += (unsigned)work; /* a value is smaller than JINJA_MAX_MEMORY: no wrap before the check */
     if (r->steps > JINJA_MAX_STEPS) jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
 }
@@ -250,6 +252,7 @@ const char *jinja_kind_name(jvalue v)
 
 int jinja_float_digits(double f)
 {
+    progress_add(4096);
     return isnormal(f) ? DBL_DIG : 1;
 }
 

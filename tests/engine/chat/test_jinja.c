@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/progress.h"
 #include "json/json.h"
 #include "chat/chat.h"
 
@@ -211,6 +212,22 @@ static void floats_print_as_pythons_repr(void **state)
            "[0.1, 0.3, 2.5e-05, 5e-324, 1.7976931348623157e+308]");
 }
 
+/* The agent kills a worker that computes for half a second and counts nothing. */
+static void counts(const char *source, uint64_t n)
+{
+    uint64_t before = progress_count();
+    free(render(source));
+    if (progress_count() - before < n) fail_msg("%s counts nothing", source);
+}
+
+static void long_values_count_as_progress(void **state)
+{
+    counts("{% for i in range(10) %}{{ ('<' * 900000) | tojson | length }}{% endfor %}", 8);
+    counts("{% for i in range(10) %}{{ ('ab' * 900000) | replace('b', 'c') | length }}{% endfor %}", 8);
+    counts("{{ range(20000) | map('float') | list | string | length }}", 8);
+    counts("{% for i in range(40) %}{{ ('a' * 900000) == ('a' * 900000) }}{% endfor %}", 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +244,7 @@ int main(void)
         cmocka_unit_test(filters_of_lists_give_nothing_for_none),
         cmocka_unit_test(lists_are_spread_over_arguments),
         cmocka_unit_test(floats_print_as_pythons_repr),
+        cmocka_unit_test(long_values_count_as_progress),
     };
     return cmocka_run_group_tests_name("jinja", tests, NULL, NULL);
 }
