@@ -94,6 +94,9 @@ does success create same -f "$work/Modelfile" # the same bytes as a model that i
 does 'eval count: +3 token' run --verbose same "turn off the kitchen light"
 does '^FROM home-chat-s' show --modelfile same
 does "deleted 'same'" rm same
+does success create piped -f <(printf 'FROM home\nTEMPLATE {{ .Prompt }}\n')
+fails 'is a pipeline and does not give a reply by a chat template' run piped "turn off the kitchen light"
+does "deleted 'piped'" rm piped
 head -c 3000000 models/home-chat-s.gguf >"$work/m.gguf"
 fails 'shoal load' create other -f "$work/Modelfile"
 fails 'line 1' create other -f <(printf 'FROM mine\nTEMPLATE {{ .Prompt }\n')

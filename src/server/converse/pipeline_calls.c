@@ -305,6 +305,7 @@ static char *refusal(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
     if (q->logprobs) what = "logprobs";
     if (q->n_beams > 1) what = "a beam search";
     if (q->n_ids) what = "token ids";
+    if (*q->chat_template) what = "a reply by a chat template";
     if (what)
         return arena_printf(c->in.memory,
                             "'%s' is a pipeline and does not give %s: leave that out, or ask a model", name,
@@ -324,8 +325,8 @@ static char *refusal(pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 static bool needs_refusal(const pipeline_call *c, const Shoal__V1__GenerateRequest *q)
 {
     bool chooses = q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
-    return chooses || q->logprobs || q->n_beams > 1 || q->n_ids || !c->k.question || !*c->k.question ||
-           is_too_long(c);
+    return chooses || q->logprobs || q->n_beams > 1 || q->n_ids || *q->chat_template || !c->k.question ||
+           !*c->k.question || is_too_long(c);
 }
 
 /* What each message of the user means behind those before it, up to the last. */
