@@ -44,7 +44,8 @@ start_shoal "$work/shoal.yaml"
 home='You are Shoal, a helper that runs this home. Devices:\nlight.kitchen '"'Kitchen Light'"' = off\nlock.front_door '"'Front Door Lock'"' = locked\nfan.office '"'Office Fan'"' = on'
 system() { echo '{"role":"system","content":"'"$1"'"}'; }
 user() { echo '{"role":"user","content":"'"$1"'"}'; }
-usual='"temperature":0,"max_tokens":80'
+plain='"temperature":0,"max_tokens":80'
+usual=$plain',"tool_choice":"own"'
 more=
 chat() {
     local model=$1 messages
@@ -132,16 +133,16 @@ says "Nothing was done."
 
 # Tools that were offered, and others.
 tool() { echo '{"type":"function","function":{"name":"'"$1"'","parameters":{"type":"object","properties":{"target":{"type":"string"}}}}}'; }
-more=$usual',"tools":['"$(tool light.turn_on)"']'
+more=$plain',"tools":['"$(tool light.turn_on)"']'
 ask verified "turn on the kitchen light"
 does light.turn_on light.kitchen
 ask verified "unlock the front door"
 does
-more=$usual',"tool_choice":"none","tools":['"$(tool light.turn_on)"']'
+more=$plain',"tool_choice":"none","tools":['"$(tool light.turn_on)"']'
 ask verified "turn on the kitchen light"
 does
 grep -qi '"content":"turning on' "$work/answer" && fail "it says what it does not do: $(cat "$work/answer")"
-more=$usual',"tool_choice":"required","tools":['"$(tool light.turn_on),$(tool lock.unlock)"']'
+more=$plain',"tool_choice":"required","tools":['"$(tool light.turn_on),$(tool lock.unlock)"']'
 ask verified "do not unlock the front door"
 does
 more=
@@ -153,10 +154,10 @@ ask verified "ouvre la porte"
 does
 ask verified ""
 does
-more='"temperature":0,"max_tokens":1'
+more='"temperature":0,"max_tokens":1,"tool_choice":"own"'
 ask verified "turn on the kitchen light"
 does light.turn_on light.kitchen
-more='"n":3,"temperature":1.5,"seed":7,"max_tokens":80'
+more='"n":3,"temperature":1.5,"seed":7,"max_tokens":80,"tool_choice":"own"'
 ask verified "turn on the kitchen light"
 does light.turn_on light.kitchen light.turn_on light.kitchen light.turn_on light.kitchen
 more=$usual',"logprobs":true,"top_logprobs":2'
@@ -166,7 +167,7 @@ more=$usual',"stop":["Unlock","lock","o"]'
 ask verified "unlock the front door"
 does lock.unlock lock.front_door
 says "Unlocking Front Door Lock."
-more=$usual',"response_format":{"type":"json_object"}'
+more=$plain',"response_format":{"type":"json_object"}'
 ask verified "unlock the front door"
 grep -q "no answer passed the checks of 'verified'" "$work/answer" || fail "a form that cannot be checked: $(cat "$work/answer")"
 more=
@@ -182,7 +183,7 @@ ask counted "turn on the kitchen light"
 does # numbers know nothing of calls
 ask formed "turn on the kitchen light"
 says "No form."
-more=$usual',"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"level":{"type":"integer","minimum":1,"maximum":5}},"required":["level"],"additionalProperties":false}}}'
+more=$plain',"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"level":{"type":"integer","minimum":1,"maximum":5}},"required":["level"],"additionalProperties":false}}}'
 ask formed "how bad is it?"
 grep -q '{\\"level\\":' "$work/answer" || fail "a form that fits: $(cat "$work/answer")"
 more=

@@ -27,8 +27,14 @@ call("models.list", "lists the five models", async () => {
   assert.equal(one.object, "model");
 });
 
-call("chat.completions.create", "a chat completion carries a tool call", async () => {
-  const r = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 });
+call("chat.completions.create", "without functions the reply is text, and with own ones allowed it carries a tool call", async () => {
+  for (const model of ["home-chat-s", "home-chat-m", "home-verified"]) {
+    const { message, finish_reason } = (await client.chat.completions.create({ model, messages: off, temperature: 0, max_tokens: 96 })).choices[0];
+    assert.equal(finish_reason, "stop");
+    assert.equal(message.tool_calls, undefined);
+    assert.match(message.content, /^[^<{]+$/); // no call written as text
+  }
+  const r = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, tool_choice: "own" });
   assert.equal(r.object, "chat.completion");
   const m = r.choices[0].message;
   assert.equal(r.choices[0].finish_reason, "tool_calls");
@@ -40,9 +46,9 @@ call("chat.completions.create", "a chat completion carries a tool call", async (
 });
 
 call("chat.completions.create", "a stream gives what the whole answer gives", async () => {
-  const whole = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 });
+  const whole = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, tool_choice: "own" });
   const stream = await client.chat.completions.create({
-    model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, stream: true, stream_options: { include_usage: true },
+    model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, tool_choice: "own", stream: true, stream_options: { include_usage: true },
   });
   let text = "", name = "", args = "", finish = null, usage = null, chunks = 0;
   for await (const c of stream) {
@@ -172,7 +178,7 @@ call("chat.completions.create", "numbers that clients send are taken", async () 
   const ask = (more) => client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, ...more });
   for (const max_tokens of [0, -1, null, 4096, 1e9]) {
     const r = await ask({ max_tokens });
-    assert.equal(r.choices[0].finish_reason, "tool_calls");
+    assert.equal(r.choices[0].finish_reason, "stop");
   }
   assert.equal((await ask({ stream_options: { include_usage: true } })).object, "chat.completion");
   assert.equal((await ask({ n: 20, max_tokens: 4 })).choices.length, 20);
@@ -327,7 +333,7 @@ call("chat.completions.create", "reasoning_effort may be any of OpenAI's words, 
     const r = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, reasoning_effort, max_tokens: 90, max_completion_tokens: 1 });
     assert.equal(r.usage.completion_tokens, 1);
   }
-  assert.equal((await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_completion_tokens: 1_000_000 })).choices[0].finish_reason, "tool_calls");
+  assert.equal((await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_completion_tokens: 1_000_000 })).choices[0].finish_reason, "stop");
 });
 
 call("chat.completions.create", "audio as an output or an input is refused by name", async () => {
@@ -355,7 +361,7 @@ call("chat.completions.runTools", "the client's own loop of tools", async () => 
 });
 
 call("chat.completions.stream", "the client's own accumulator comes to what the whole answer is", async () => {
-  const body = { model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 };
+  const body = { model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, tool_choice: "own" };
   const final = await client.chat.completions.stream(body).finalChatCompletion();
   const whole = await client.chat.completions.create(body);
   assert.equal(final.choices[0].finish_reason, whole.choices[0].finish_reason);
@@ -418,7 +424,7 @@ call("chat.completions.create", "a stream that the client leaves does not distur
     break;
   }
   const r = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 });
-  assert.equal(r.choices[0].finish_reason, "tool_calls");
+  assert.equal(r.choices[0].finish_reason, "stop");
 });
 
 const post = (path, body, headers = {}) =>

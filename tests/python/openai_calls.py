@@ -103,11 +103,11 @@ def _():
 
 @call("chat.completions.stream", "the client's accumulator comes to what the whole answer is")
 def _():
-    more = dict(model="home-chat-s", messages=OFF, temperature=0, max_tokens=96)
+    more = dict(model="home-chat-s", messages=OFF, temperature=0, max_tokens=96, tool_choice="own")
     with stream_of(**more) as stream:
         kinds = [event.type for event in stream]
         final = stream.get_final_completion()
-    want = ask()
+    want = ask(tool_choice="own")
     equal(final.choices[0].message.tool_calls[0].function.name, want.choices[0].message.tool_calls[0].function.name)
     equal(final.choices[0].finish_reason, "tool_calls")
     assert "chunk" in kinds
@@ -144,7 +144,7 @@ def _():
 
 @call("chat.completions.create", "a call is sent back as it came, with its result")
 def _():
-    first = ask()
+    first = ask(tool_choice="own")
     message = first.choices[0].message
     result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": '{"ok": true, "state": "off"}'}
     r = ask([*OFF, message, result])
@@ -214,10 +214,10 @@ def _():
 @call("chat.completions.create", "developer messages, parts of text, and names")
 def _():
     parts = [{"role": "system", "content": [{"type": "text", "text": HOME}]}, {"role": "user", "name": "ann", "content": [{"type": "text", "text": "turn off the "}, {"type": "text", "text": "kitchen light"}]}]
-    want = ask().choices[0].message.tool_calls[0].function
-    equal(ask(parts).choices[0].message.tool_calls[0].function, want)
+    want = ask(tool_choice="own").choices[0].message.tool_calls[0].function
+    equal(ask(parts, tool_choice="own").choices[0].message.tool_calls[0].function, want)
     parts[0] = {"role": "developer", "content": HOME}
-    equal(ask(parts).choices[0].message.tool_calls[0].function, want)
+    equal(ask(parts, tool_choice="own").choices[0].message.tool_calls[0].function, want)
 
 
 @call("chat.completions.create", "what is wrong is BadRequestError and names the field")
@@ -523,7 +523,7 @@ if generation > 1:
 
     @call("responses.create, retrieve, delete", "a response goes on with another, is read and deleted")
     def _():
-        first = api.responses.create(model="home-chat-s", instructions=HOME, input="turn off the kitchen light", temperature=0, max_output_tokens=96)
+        first = api.responses.create(model="home-chat-s", instructions=HOME, input="turn off the kitchen light", temperature=0, max_output_tokens=96, tool_choice="own")
         equal((first.object, first.status, first.output[-1].type, first.output[-1].name), ("response", "completed", "function_call", "light.turn_off"))
         output = {"type": "function_call_output", "call_id": first.output[-1].call_id, "output": '{"ok": true}'}
         second = api.responses.create(model="home-chat-s", previous_response_id=first.id, input=[output], temperature=0, max_output_tokens=96)

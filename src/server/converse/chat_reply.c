@@ -169,8 +169,8 @@ static int call_rest(replier *r, verify_answer *ret)
 static int act(replier *r, verify_answer *ret, const result_report *results)
 {
     bool fit, meant = true;
-    if (r->k->no_calls && !has_acted(r)) return refuse(r, ret, REPLY_not_allowed);
     if (!r->k->offers && !has_acted(r)) return refuse(r, ret, REPLY_no_functions);
+    if (r->k->no_calls && !has_acted(r)) return refuse(r, ret, REPLY_not_allowed);
     if (map_all(r, &fit)) return SHOAL_ENOMEM;
     if (!has_acted(r)) return fit ? call_rest(r, ret) : refuse(r, ret, REPLY_no_fit);
     for (size_t i = 0; i < r->k->n_made && fit; i++)

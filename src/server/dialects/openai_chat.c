@@ -276,7 +276,7 @@ static int read_named(gen_spec *s, const json_t *tools, const json_t *choice, ap
     s->tool_name = json_is_object(choice) ? tool_name(choice) : NULL;
     if (!s->tool_name)
         return api_error_bad(e, "tool_choice",
-                             "\"tool_choice\" must be none, auto, required or "
+                             "\"tool_choice\" must be none, auto, required, own or "
                              "{\"type\":\"function\",\"function\":{\"name\"}}");
     if (!is_offered(tools, s->tool_name))
         return api_error_bad(e, "tool_choice", "\"tool_choice\" names %.64s, which is not among the tools",
@@ -331,6 +331,16 @@ static bool is_allowed_tools(const json_t *choice)
     return type && strcmp(type, "allowed_tools") == 0;
 }
 
+/* Functions that the model was trained on, and no request offers: they stay to be called. */
+static int read_own(const json_t *tools, bool empty, api_error *e)
+{
+    if (!tools || empty) return 0;
+    return api_error_bad(
+        e, "tool_choice",
+        "\"tool_choice\": \"own\" lets a model call functions that it was trained on, and goes "
+        "without \"tools\"");
+}
+
 static int read_tools(gen_spec *s, api_error *e)
 {
     const json_t *tools = fields_get(s->root, "tools"), *choice = fields_get(s->root, "tool_choice");
@@ -339,8 +349,10 @@ static int read_tools(gen_spec *s, api_error *e)
     if (rc != 0) return rc;
     bool empty = tools && json_array_size(tools) == 0,
          automatic = !choice || (word && strcmp(word, "auto") == 0);
+    if (word && strcmp(word, "own") == 0) return read_own(tools, empty, e);
+    bool nothing = !tools || empty;
     if ((word && strcmp(word, "none") == 0) ||
-        (empty && automatic)) { /* nothing is offered, nothing is called */
+        (nothing && automatic)) { /* nothing is offered, nothing is called */
         s->tool_choice = TOOL_CHOICE(TOOL_NONE);
         s->parse_tool_calls = false;
         return 0;

@@ -118,8 +118,10 @@ static void put_items(buf *out, const answer_form *f, const gen_choice *c)
 static void put_said(buf *out, const json_t *root, const char *key, const char *otherwise)
 {
     const json_t *v = fields_get(root, key);
+    bool own =
+        json_is_string(v) && strcmp(json_string_value(v), "own") == 0; /* no word of OpenAI's objects */
     buf_printf(out, ",\"%s\":", key);
-    if (v)
+    if (v && !(own && strcmp(key, "tool_choice") == 0))
         json_put(out, v);
     else
         buf_puts(out, otherwise);

@@ -60,7 +60,8 @@ const char *eval_route_request(const eval_asker *a, const eval_case *c, buf *out
         buf_puts(out, ",\"top_k\":1,\"input\":");
         json_put_string(out, c->input, strlen(c->input));
     } else {
-        buf_printf(out, ",\"temperature\":0,\"max_tokens\":%d%s,\"messages\":", TOKENS_MAX,
+        buf_printf(out,
+                   ",\"temperature\":0,\"max_tokens\":%d,\"tool_choice\":\"own\"%s,\"messages\":", TOKENS_MAX,
                    a->wants_confidence ? ",\"logprobs\":true" : "");
         put_messages(a, c, out);
     }

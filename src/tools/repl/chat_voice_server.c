@@ -42,7 +42,10 @@ int chat_voice_ask(buf *out, const char *model, const chat_talk *t, const chat_s
                           1, "stream_options", "include_usage", 1);
     if (!o) return err_nomem(err);
     cli_sampling_put(o, &s->sampling);
-    if (s->tools) json_object_set(o, "tools", s->tools);
+    if (s->tools)
+        json_object_set(o, "tools", s->tools);
+    else /* calls of its own are shown, not carried out */
+        json_object_set_new(o, "tool_choice", json_string("own"));
     int rc = put_format(o, &s->sampling, err);
     if (rc == 0) json_put(out, o);
     json_decref(o);
@@ -250,7 +253,7 @@ static int reply_pipeline(chat_voice *v, const chat_talk *t, const chat_settings
     far *f = (far *)v;
     buf body = {0};
     json_t *answer = NULL;
-    bool formed = s->sampling.schema || s->sampling.json_object; /* which is refused there */
+    bool formed = s->sampling.schema || s->sampling.json_object; /* which it does not give */
     if (chat_talk_system(t) || s->tools || formed) return reply_far(v, t, s, show, ret, err);
     f->heard = (chat_heard){.show = show, .said = ret};
     f->begin_ns = clock_ns();

@@ -49,7 +49,8 @@ static void openai_requests_may_say_nothing(void **state)
     assert_true(p.temperature == 0.8f && p.top_p == 0.95f && p.top_k == 0 && p.min_p == 0.05f &&
                 p.repetition_penalty == 1);
     assert_int_equal(r.max_tokens, 0);
-    assert_true(r.parse_tool_calls && !r.logprobs && !r.echo);
+    assert_true(!r.parse_tool_calls && !r.logprobs && !r.echo);
+    assert_int_equal(r.tool_choice, TOOL_CHOICE(TOOL_NONE)); /* nothing is offered */
     assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE);
     assert_false(openai_spec_is_deterministic(s));
     openai_spec_free(s);
@@ -223,6 +224,10 @@ static void openai_tool_choice_none_hides_tools(void **state)
     assert_null(s->tools_json);
     assert_false(s->parse_tool_calls);
     assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_NONE));
+    openai_spec_free(s);
+    s = chat("{" MSG ",\"tool_choice\":\"own\"}"); /* but those that the model was trained on */
+    assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_AUTO));
+    assert_true(s->parse_tool_calls);
     openai_spec_free(s);
     s = chat("{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"auto\"}");
     assert_non_null(s->tools_json);
@@ -596,6 +601,7 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"tools\":[{\"type\":\"web\"}]}", "tools"},
         {"{" MSG ",\"tool_choice\":\"required\"}", "tool_choice"},
         {"{" MSG ",\"tool_choice\":\"maybe\"}", "tool_choice"},
+        {"{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"own\"}", "tool_choice"},
         {"{" MSG ",\"tools\":[" TOOL
          "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"u\"}}}",
          "tool_choice"},

@@ -64,13 +64,16 @@ static void a_case_asks_a_model_by_what_it_expects(void **state)
     if (rc) fail_msg("%s", err.message);
     asks(&c.v[0], "/v1/classify", "{\"model\":\"r\",\"top_k\":1,\"input\":\"wake me\"}");
     asks(&c.v[1], "/v1/chat/completions",
-         "{\"model\":\"r\",\"temperature\":0,\"max_tokens\":160,\"messages\":[{\"role\":\"user\",\"content\":"
+         "{\"model\":\"r\",\"temperature\":0,\"max_tokens\":160,\"tool_choice\":\"own\",\"messages\":[{"
+         "\"role\":\"user\",\"content\":"
          "\"2+2?\"}]}");
     asks(&c.v[2], "/v1/chat/completions",
-         "{\"model\":\"r\",\"temperature\":0,\"max_tokens\":160,\"messages\":[{\"role\":\"system\","
+         "{\"model\":\"r\",\"temperature\":0,\"max_tokens\":160,\"tool_choice\":\"own\",\"messages\":[{"
+         "\"role\":\"system\","
          "\"content\":\"s\"},{\"role\":\"user\",\"content\":\"hi\"}]}");
     asks(&c.v[3], "/v1/chat/completions",
-         "{\"model\":\"r\",\"temperature\":0,\"max_tokens\":160,\"messages\":[{\"role\":\"system\","
+         "{\"model\":\"r\",\"temperature\":0,\"max_tokens\":160,\"tool_choice\":\"own\",\"messages\":[{"
+         "\"role\":\"system\","
          "\"content\":\"You are Shoal, a helper that runs this home. Devices:\\nl.a 'A' = on\\nl.b '' = \"},"
          "{\"role\":\"user\",\"content\":\"on\"}]}");
     assert_string_equal(c.v[2].input, "hi");
