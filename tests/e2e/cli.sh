@@ -281,4 +281,27 @@ expect 0 '^position 0: best id ' logits "$data/hf/whisper" --input "$data/hf/whi
 expect 1 'none of the tensors px' logits "$data/hf/whisper" --input "$intent/model.safetensors" --decoder-ids 0
 expect 2 'reads tokens' logits "$llama" --input "$data/hf/vit-tiny/expected.safetensors"
 expect 1 'fill-mask' fill-mask "$intent" "a [MASK] day"
+# What answers there is no Shoal: a proxy whose server is gone, or one that sends clients elsewhere.
+cat >"$work/proxy.py" <<'END'
+import http.server
+class Proxy(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        status, text = (302, b"") if self.path == "/v1/nodes" else (502, b"<html>Bad Gateway</html>")
+        self.send_response(status)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    def log_message(self, *a): pass
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+print(f"http://127.0.0.1:{s.server_port}", flush=True)
+s.serve_forever()
+END
+python3 "$work/proxy.py" >"$work/at" &
+server=$!
+for _ in $(seq 200); do [ -s "$work/at" ] && break; sleep 0.05; done
+expect 1 'answers 502 without a reason' ps --server "$(cat "$work/at")"
+expect 1 'answers 302 without a reason' nodes --server "$(cat "$work/at")"
+kill $server
+server=
 echo "$n forms hold"

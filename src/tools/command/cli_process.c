@@ -194,6 +194,11 @@ int cli_process_reach(const http_where *where, shoal_err *err)
 int cli_process_refused(int status, const json_t *answer, shoal_err *err)
 {
     const char *why = json_text_of(json_object_get(answer, "error"), "message");
+    if (!*why && status != 401)
+        return err_set(
+            err, SHOAL_EUNAVAILABLE,
+            "the server answers %d without a reason: perhaps another program listens there, such as a proxy",
+            status);
     return err_set(err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s",
                    status, why, status == 401 ? "; give the key with --key or SHOAL_API_KEY" : "");
 }
@@ -207,8 +212,13 @@ static int exchange_live(const http_where *where, const http_ask *ask, const cli
     int status = 0, rc = live ? cli_process_live(where, ask, live, &status, &answer, err)
                               : http_client_once(where, ask, &status, &answer, err);
     if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
-    if (rc == 0) rc = json_parse(&parsed, answer.data ? answer.data : "", answer.len, "the answer", err);
-    if (rc == 0 && status != 200) rc = cli_process_refused(status, parsed, err);
+    const char *text = answer.data ? answer.data : "";
+    if (rc == 0 && status == 200) {
+        rc = json_parse(&parsed, text, answer.len, "the answer", err);
+    } else if (rc == 0) {
+        json_parse(&parsed, text, answer.len, "the answer", NULL);
+        rc = cli_process_refused(status, parsed, err);
+    }
     if (rc == 0 && buf_append(ret_json, answer.data, answer.len) != 0) rc = err_nomem(err);
     json_decref(parsed);
     buf_done(&answer);
