@@ -83,7 +83,7 @@ static const char *const LABELS[] = {CHECK_VERDICTS(NAME_OF)};
 
 const stage_kind rule_check_kind = {
     .name = "check",
-    .gives = GIVES_LABEL | GIVES_TEXT | GIVES_DETAILS | SPEAKS,
+    .gives = GIVES_LABEL | GIVES_TEXT | GIVES_DETAILS | SPEAKS | MAY_CALL,
     .fields = "of! against!",
     .labels = LABELS,
     .n_labels = sizeof LABELS / sizeof *LABELS,

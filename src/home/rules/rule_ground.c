@@ -151,7 +151,7 @@ static const char *const LABELS[] = {GROUND_VERDICTS(NAME_OF)};
 
 const stage_kind rule_ground_kind = {
     .name = "ground",
-    .gives = GIVES_LABEL | GIVES_TEXT | READS_INPUT | GIVES_OPTIONS | SPEAKS | MAY_BE_SILENT | REPEATS,
+    .gives = GIVES_LABEL | GIVES_TEXT | READS_INPUT | GIVES_OPTIONS | SPEAKS | MAY_CALL | MAY_BE_SILENT | REPEATS,
     .fields = "lexicon! intent",
     .labels = LABELS,
     .n_labels = sizeof LABELS / sizeof *LABELS,

@@ -250,6 +250,13 @@ bool function_table_tells_states(const function_table *t, const char *function)
     return function_table_has(t->state_functions, chat_case_unscoped(function));
 }
 
+bool function_table_offers_states(const function_table *t, const chat_case *k)
+{
+    for (size_t i = 0; i < k->n_functions; i++)
+        if (function_table_tells_states(t, k->functions[i].name)) return true;
+    return false;
+}
+
 bool function_table_wants_states(const function_table *t, const char *verdict)
 {
     return function_table_has(t->verdicts, verdict);

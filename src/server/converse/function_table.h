@@ -60,6 +60,8 @@ int function_table_add_services(device *list, size_t n, const function_table *t,
 int function_table_map(device_call *ret, bool *ret_fits, const function_table *t, const chat_case *k,
                        const device *list, size_t n, const device_call *call, arena *a);
 
+/* Is a function offered that tells states? */
+bool function_table_offers_states(const function_table *t, const chat_case *k);
 /* Does the function tell states, and is it asked for an answer of this verdict? */
 bool function_table_tells_states(const function_table *t, const char *function);
 bool function_table_wants_states(const function_table *t, const char *verdict);

@@ -10,6 +10,7 @@
 #include "ensemble/verify_said.h"
 #include "process/confirm.h"
 #include "process/process.h"
+#include "process/process_events.h"
 
 typedef struct chat_pipeline {
     const config_pipeline *pipeline;
@@ -43,8 +44,9 @@ typedef struct pipeline_call {
     recalled_turn *recalled; /* NULL: nothing needs to be asked once more */
     char *failure;           /* why there is no run, or no answer; NULL: there is none */
     int failure_status;
-    response_buffer tells; /* what goes out, */
-    bool ready;            /* from now on */
+    process_watch watch;   /* where its text goes out while it is written */
+    response_buffer tells; /* what goes out */
+    bool begun, ready;     /* the run; all of it is there */
     env_timer *timer;
 } pipeline_call;
 
@@ -87,6 +89,7 @@ static void pipeline_calls_tell(pipeline_call *c)
 {
     if (c->base.paused) return; /* a pause's end goes on */
     if (!response_buffer_has_more(&c->tells)) {
+        if (!c->ready) return; /* more text comes */
         call_result r = call_result_of(c->base.o, 0, "");
         r.model = c->by->pipeline->name;
         pipeline_calls_finish(c, &r);
@@ -106,7 +109,54 @@ static void pipeline_calls_pause(model_call *call, bool paused)
 {
     pipeline_call *c = (pipeline_call *)call;
     c->base.paused = paused;
-    if (c->ready && !paused) c->b->base.env->timer_start(c->timer, 0);
+    if (c->begun) process_run_pause(c->run, paused);
+    if (c->begun && !paused) c->b->base.env->timer_start(c->timer, 0);
+}
+
+/* ---- text while it is written ---------------------------------------------------------------------- */
+
+/* A reply that no function's call, result or form can take the place of: what was told cannot be taken back, and "Turning on
+ * Lamp." is a claim. */
+static bool is_streamed(const pipeline_call *c)
+{
+    const chat_case *k = &c->k;
+    return !pipeline_may_call(c->by->pipeline) && !k->formed && !k->forced && k->n_made == 0 &&
+           !function_table_offers_states(c->by->table, k);
+}
+
+static void on_stage(void *user, const json_t *entry)
+{
+    (void)user;
+    (void)entry;
+}
+
+static void on_text(void *user, const char *text, size_t n)
+{
+    pipeline_call *c = user;
+    Shoal__V1__Started started = SHOAL__V1__STARTED__INIT;
+    Shoal__V1__Delta delta = SHOAL__V1__DELTA__INIT;
+    Shoal__V1__GenerateEvent first = SHOAL__V1__GENERATE_EVENT__INIT, more = SHOAL__V1__GENERATE_EVENT__INIT;
+    bool begins = !c->tells.model;
+    if (begins) response_buffer_init(&c->tells, c->by->pipeline->name);
+    first.started = &started;
+    if (begins) response_buffer_note(&c->tells, c->base.o, &first.base);
+    delta.text = (ProtobufCBinaryData){.data = (uint8_t *)(uintptr_t)text, .len = n};
+    more.delta = &delta;
+    response_buffer_note(&c->tells, c->base.o, &more.base);
+    c->b->base.env->timer_start(c->timer,
+                                0); /* told from there: an event may end the call, and with it the run */
+}
+
+static int end_streamed(pipeline_call *c, const process_outcome *out)
+{
+    Shoal__V1__Done done = SHOAL__V1__DONE__INIT;
+    Shoal__V1__GenerateEvent last = SHOAL__V1__GENERATE_EVENT__INIT;
+    done.finish = "stop";
+    done.n_prompt = (uint32_t)out->n_prompt_tokens;
+    done.n_generated = (uint32_t)out->n_generated_tokens;
+    last.done = &done;
+    response_buffer_note(&c->tells, c->base.o, &last.base);
+    return c->tells.lost ? SHOAL_ENOMEM : 0;
 }
 
 /* How many tokens it took, for verify_said_make to begin and end the events with. */
@@ -197,14 +247,14 @@ static void pipeline_calls_on_done(void *user, const process_outcome *out)
         on_run_failed(c, out);
         return;
     }
-    int rc = make_events(c, out);
+    int rc = c->tells.model ? end_streamed(c, out) : make_events(c, out);
     if (rc) {
         pipeline_calls_fail(c, rc == SHOAL_EUNSUPPORTED ? c->failure_status : SHOAL_ENOMEM,
                             rc == SHOAL_EUNSUPPORTED ? c->failure : "out of memory");
         return;
     }
     c->ready = true;
-    pipeline_calls_tell(c);
+    c->b->base.env->timer_start(c->timer, 0);
 }
 
 /* ---- a question of the reply before ---------------------------------------------------------------- */
@@ -274,6 +324,9 @@ static void pipeline_calls_begin(pipeline_call *c)
     c->in.hosts = c->b->o.hosts ? *c->b->o.hosts : NULL;
     shoal_err err;
     process_done_fn done = c->in.confirms ? on_recalled : pipeline_calls_on_done;
+    c->begun = !c->in.confirms;
+    c->watch = (process_watch){.user = c, .stage = on_stage, .text = on_text};
+    c->in.watch = c->begun && is_streamed(c) ? &c->watch : NULL;
     /* c is gone when the end comes inside this call. */
     if (process_run_start(&c->run, &c->in, c->b->base.inner, &ctx, done, c, &err))
         pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
@@ -282,7 +335,7 @@ static void pipeline_calls_begin(pipeline_call *c)
 static void pipeline_calls_on_timer(void *arg)
 {
     pipeline_call *c = arg;
-    if (c->ready)
+    if (c->begun)
         pipeline_calls_tell(c);
     else
         pipeline_calls_begin(c);

@@ -26,6 +26,16 @@ bool pipeline_is_deterministic(const config_pipeline *p)
     return true;
 }
 
+bool pipeline_may_call(const config_pipeline *p)
+{
+    for (unsigned i = 0; i < p->n_stages; i++) {
+        const config_stage *s = &p->stages[i];
+        bool none = s->schema || (s->tool_choice && strcmp(s->tool_choice, "none") == 0);
+        if (s->kind->gives & MAY_CALL && !none) return true;
+    }
+    return false;
+}
+
 const config_each *pipeline_each(const config_stage *s)
 {
     return s->each.of ? &s->each : s->reduce.of ? &s->reduce : NULL;

@@ -326,5 +326,7 @@ const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const
 /* True when every stage that may run is greedy and none looks into documents or asks other hosts, which
  * change: the same input always gives the same answer. */
 bool pipeline_is_deterministic(const config_pipeline *p);
+/* May its answer have calls? A generate stage calls nothing where tool_choice is none, or a schema is to be obeyed. */
+bool pipeline_may_call(const config_pipeline *p);
 
 #endif

@@ -20,7 +20,7 @@ static const char *const FOUND_NAMES[] = {FOUND_LABELS(NAME_OF)};
 const stage_kind STAGE_KINDS[N_STAGE_IDS] = {
     [STAGE_CLASSIFY] = {STAGE_CLASSIFY, "classify", "classify", LABELLED | TEMPLATE, ADAPTED "input"},
     [STAGE_TAG] = {STAGE_TAG, "tag", "tag", TEMPLATE, ADAPTED "input"},
-    [STAGE_GENERATE] = {STAGE_GENERATE, "generate", "generate", SPOKEN | GIVES_PROB | REPEATS,
+    [STAGE_GENERATE] = {STAGE_GENERATE, "generate", "generate", SPOKEN | GIVES_PROB | MAY_CALL | REPEATS,
                         WRITES "system prompt schema choices near tools tool_choice parallel_tool_calls"},
     [STAGE_EMBED] = {STAGE_EMBED, "embed", "embed", LABELLED | TEMPLATE, ADAPTED "input candidates!"},
     [STAGE_RERANK] = {STAGE_RERANK, "rerank", "rerank", LABELLED | TEMPLATE, ADAPTED "input documents!"},

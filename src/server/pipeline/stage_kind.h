@@ -38,6 +38,7 @@ enum {
     GIVES_DETAILS = 1024, /* its details are its value, and stand in the answer (`answer`) */
     SPEAKS = 2048,        /* its text can be the answer's */
     MAY_BE_SILENT = 4096, /* without a text it leaves the word to others */
+    MAY_CALL = 16384,     /* what it says may come with calls */
     REPEATS = 8192,       /* does for an item of a list what it does for a request */
 };
 

@@ -39,7 +39,7 @@ typedef struct noted {
     char *tools; /* of a generation; "": none are offered */
     Shoal__V1__GenerateRequest__ToolChoice tool_choice;
     unsigned n_beams;
-    bool open, cancelled;
+    bool open, cancelled, paused;
 } noted;
 
 typedef struct fake_calls {
@@ -133,6 +133,11 @@ static inline model_call *fake_start(calls *base, call_order *o, const call_term
     return &c->base;
 }
 
+static inline void fake_pause(model_call *call, bool paused)
+{
+    ((noted *)call)->paused = paused;
+}
+
 static inline void fake_cancel(model_call *call)
 {
     noted *c = (noted *)call;
@@ -169,7 +174,8 @@ static inline void fake_free(calls *c)
 
 static inline calls *fake_calls_init(fake_calls *b)
 {
-    static const calls_ops OPS = {.start = fake_start, .cancel = fake_cancel, .free = fake_free};
+    static const calls_ops OPS = {
+        .start = fake_start, .pause = fake_pause, .cancel = fake_cancel, .free = fake_free};
     *b = (fake_calls){.base = {&OPS}};
     return &b->base;
 }

@@ -611,9 +611,75 @@ static const char WRITES[] =
     "manifest: " SHOAL_SOURCE_DIR "/models/models.json\n"
     "models: [{name: home-chat-s}, {name: home-intent}]\n"
     "pipelines:\n"
+    "  - {name: says, stages: [{name: reply, kind: generate, model: home-chat-s, tool_choice: none}]}\n"
     "  - {name: writes, stages: [{name: reply, kind: generate, model: home-chat-s}]}\n"
     "  - {name: labels, stages: [{name: what, kind: classify, model: home-intent}]}\n"
     "  - {name: home-chat-s, stages: [{name: reply, kind: generate, model: home-chat-s}]}\n";
+
+static noted *writer(bench *t, const char *model, const char *tools)
+{
+    start(t, model, request_of(ON, tools));
+    fake_turns();
+    return &t->b.calls[t->b.n - 1];
+}
+
+/* What calls nothing is told while it is written. What may call is told in the end: its words may claim an act. */
+static void a_reply_without_calls_is_told_as_it_comes(void **state)
+{
+    bench t;
+    bench_open(&t, WRITES);
+    noted *w = writer(&t, "says", NULL);
+    say_call(w, "It is ", NULL, NULL, 0);
+    assert_int_equal(t.n_events, 0); /* no event inside an event of the stage */
+    fake_turns();
+    told_is(&t, "started 'It is' ");
+    say_call(w, "dark.", NULL, NULL, 0);
+    fake_turns();
+    told_is(&t, "started 'It is' ' dark.' ");
+    calls_pause(t.call, true);
+    assert_true(w->paused);
+    say_call(w, " Is it?", NULL, NULL, 0);
+    end_reply(w, 0.9);
+    told_is(&t, "started 'It is' ' dark.' ");
+    calls_pause(t.call, false);
+    fake_turns();
+    told_is(&t, "started 'It is' ' dark.' ' Is it?' stop");
+    assert_true(t.ended == 1 && t.status == 0 && t.n_prompt == 40 && t.n_generated == 9);
+    w = writer(&t, "writes", NULL);
+    say_call(w, "Turning on", NULL, NULL, 0);
+    fake_turns();
+    told_is(&t, "");
+    say_call(w, " it.", "light.turn_on", "{}", 0);
+    end_reply(w, 0.9);
+    assert_null(strstr(buf_text(&t.told), "Turning"));
+    bench_close(&t);
+}
+
+/* Such a reply may be left at each event, and fail behind one. */
+static void a_reply_that_is_told_may_end_early(void **state)
+{
+    bench t;
+    bench_open(&t, WRITES);
+    for (unsigned at = 1; at <= 3; at++) {
+        noted *w = writer(&t, "says", NULL);
+        t.cancel_at = at;
+        say_call(w, "It", NULL, NULL, 0);
+        fake_turns();
+        if (at == 3) end_reply(w, 0.9);
+        assert_int_equal(t.n_events, at);
+        assert_int_equal(t.ended, 0);
+        t.cancel_at = 0;
+    }
+    noted *w = writer(&t, "says", NULL);
+    say_call(w, "It", NULL, NULL, 0);
+    fake_turns();
+    end_call(w, SHOAL_EUNAVAILABLE, "gone", NULL);
+    fake_turns();
+    assert_string_equal(t.message, "stage 'reply': gone");
+    w = writer(&t, "says", NULL);
+    say_call(w, "It", NULL, NULL, 0);
+    bench_close(&t);
+}
 
 /* A stage that fails is named; a pipeline that says nothing, or has a model's name, is no model. */
 static void a_failed_stage_is_named(void **state)
@@ -649,6 +715,8 @@ int main(void)
         cmocka_unit_test(a_pipeline_rests_and_is_left),
         cmocka_unit_test(a_reply_takes_a_form),
         cmocka_unit_test(what_a_pipeline_cannot_do_is_refused),
+        cmocka_unit_test(a_reply_without_calls_is_told_as_it_comes),
+        cmocka_unit_test(a_reply_that_is_told_may_end_early),
         cmocka_unit_test(a_failed_stage_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
