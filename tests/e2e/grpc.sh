@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # gRPC for applications: @grpc/grpc-js in clear text and over TLS, with keys; streams whose workers die; a drain.
+# long: packages of npm
 source "$(dirname "$0")/lib.sh"
 npm_clients *.mjs
 export SHOAL_STATE=$work/state SHOAL_PROTO=$PWD/proto SHOAL_DATA=$PWD/tests/data/speech/wav

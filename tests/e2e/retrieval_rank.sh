@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The questions of bench/retrieval over docs/, with the bundled home-embed: hybrid search ranks the right page first at
 # least as often as vectors alone.
+# long: half a minute of CPU
 source "$(dirname "$0")/lib.sh"
 export SHOAL_STATE=$work/state
 cat >"$work/shoal.yaml" <<END

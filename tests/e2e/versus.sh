@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bench/versus with stand-ins for the other engines: both sides asked in turn, what comes of it as a table, a chart and
 # JSON, and what it refuses. No speed is held to anything.
+# long: it measures
 source "$(dirname "$0")/lib.sh"
 command -v node >/dev/null || skip "Node.js is not installed"
 versus() { SHOAL_BIN=$SHOAL_BIN node bench/versus --out "$work/v" --rounds 2 --repeat 1 --requests 4 "$@" >"$work/out" 2>"$work/err"; }
