@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
 ggufs=$(dirname "$SHOAL_BIN")/tests/gguf
 export SHOAL_LOG=pairs # logs of key=value, which are easily searched
-work=$(mktemp -d)
+work=$(mktemp -d) || exit 1
 server=
 log=$work/server.log
 
