@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "converse/chat_reply.h"
 #include "json/json.h"
 #include "memory.h"
@@ -107,7 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         part[i] = text + at;
         at += strlen(text + at) + 1;
     }
-    if (text) run(part, mem);
+    bool said = text && utf8_valid(part[0], strlen(part[0]), NULL); /* what JSON may say */
+    if (said) run(part, mem);
     arena_free(mem);
     return 0;
 }
