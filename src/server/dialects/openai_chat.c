@@ -350,7 +350,9 @@ static int read_tools(gen_spec *s, api_error *e)
     bool empty = tools && json_array_size(tools) == 0,
          automatic = !choice || (word && strcmp(word, "auto") == 0);
     if (word && strcmp(word, "own") == 0) return read_own(tools, empty, e);
-    bool nothing = !tools || empty;
+    bool nothing = !tools || empty, ignore_eos = false;
+    if (fields_bool(s->root, "ignore_eos", &ignore_eos, e)) return SHOAL_EINVALID;
+    if (nothing && !choice && ignore_eos) return 0; /* a length is asked for: no call ends it */
     if ((word && strcmp(word, "none") == 0) ||
         (nothing && automatic)) { /* nothing is offered, nothing is called */
         s->tool_choice = TOOL_CHOICE(TOOL_NONE);

@@ -225,6 +225,9 @@ static void openai_tool_choice_none_hides_tools(void **state)
     assert_false(s->parse_tool_calls);
     assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_NONE));
     openai_spec_free(s);
+    s = chat("{" MSG ",\"ignore_eos\":true}"); /* its length is asked for: a call does not end it */
+    assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_AUTO));
+    openai_spec_free(s);
     s = chat("{" MSG ",\"tool_choice\":\"own\"}"); /* but those that the model was trained on */
     assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_AUTO));
     assert_true(s->parse_tool_calls);
