@@ -43,7 +43,7 @@ bool blob_store_find(const blob_store *s, const artifact *p, char ret_path[MODEL
 /* The files of an artifact, into ret[max]; how many there are. */
 size_t blob_store_files(const artifact *p, model_file *ret, size_t max);
 void blob_store_path(const blob_store *s, const model_file *f, bool part, char ret[MODEL_PATH_SIZE]);
-/* Files that nobody wants go until this one fits. SHOAL_ELIMIT: it does not; SHOAL_ENOMEM, SHOAL_EIO. */
+/* Evict unused files until this one fits. SHOAL_ELIMIT: it does not; SHOAL_ENOMEM, SHOAL_EIO. */
 int blob_store_make_room(const blob_store *s, const model_file *coming, shoal_err *err);
 /* A file that is not what its name says gets another name, under which nobody asks for it:
  * "damaged-DIGEST.SUFFIX". Of these the last BLOB_STORE_DAMAGED stay, for people to look at. False: it could

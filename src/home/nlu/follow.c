@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/trim.h"
 #include "nlu/reply.h"
 #include "nlu/units.h"
 #include "shoal.h"
@@ -45,18 +46,6 @@ int follow_read(follow_reply *ret, const lexicon *lex, const char *text, arena *
 
 /* ---- what was asked ---------------------------------------------------------------------------------- */
 
-/* The same text, but for white space around it. */
-static bool follow_same_text(const char *a, const char *b)
-{
-    static const char space[] = " \t\r\n";
-    a += strspn(a, space);
-    b += strspn(b, space);
-    size_t n = strlen(a), m = strlen(b);
-    while (n && strchr(space, a[n - 1])) n--;
-    while (m && strchr(space, b[m - 1])) m--;
-    return n == m && memcmp(a, b, n) == 0;
-}
-
 int follow_asked(const device_option **ret, const grounding *g, const lexicon *lex, const char *said,
                  arena *a)
 {
@@ -66,7 +55,7 @@ int follow_asked(const device_option **ret, const grounding *g, const lexicon *l
         reply_field f[] = {{"say", g->options[i].say}};
         const char *question = reply_fill(a, lex->reply.propose, f, 1);
         if (!question) return SHOAL_ENOMEM;
-        if (!follow_same_text(said, question)) continue;
+        if (!trim_equal(said, question)) continue;
         *ret = &g->options[i];
         return 0;
     }
@@ -185,12 +174,12 @@ static int join_answer(const turn_reader *r, const char **ret)
 static bool tells_subject(const turn_reader *r, device_set *ret)
 {
     const grounding *g = &r->asked;
-    bool same = follow_same_text(r->t->reply, g->text);
+    bool same = trim_equal(r->t->reply, g->text);
     *ret = g->verdict == GROUND_ACT ? g->done : g->named;
     if (g->verdict == GROUND_ACT || g->verdict == GROUND_ANSWER || g->verdict == GROUND_CANNOT) return same;
     if (g->verdict != GROUND_CHOOSE && g->verdict != GROUND_PROPOSE) return false;
     for (size_t i = 0; i < g->n_options; i++)
-        if (follow_same_text(r->t->reply, g->options[i].say)) return true;
+        if (trim_equal(r->t->reply, g->options[i].say)) return true;
     return false;
 }
 
@@ -215,8 +204,7 @@ int follow_read_turn(follow_meaning *ret, const lexicon *lex, const device *list
     if (read_after(r, &r->asked, t->request, &t->before) || read_after(r, &r->own, t->answer, NULL))
         return SHOAL_ENOMEM;
     bool open = r->asked.verdict == GROUND_ASK || r->asked.verdict == GROUND_CANNOT;
-    bool asks =
-        (open || r->asked.request) && follow_same_text(t->reply, r->asked.text) && !stands_alone(&r->own);
+    bool asks = (open || r->asked.request) && trim_equal(t->reply, r->asked.text) && !stands_alone(&r->own);
     int rc = asks ? give_value(r, &ret->text) : 0;
     if (!rc && asks && open && !ret->text) {
         rc = join_answer(r, &ret->text);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/trim.h"
 #include "calls/decorator.h"
 #include "converse/chat_reply.h"
 #include "ensemble/verify_said.h"
@@ -259,17 +260,6 @@ static void pipeline_calls_on_done(void *user, const process_outcome *out)
 
 /* ---- a question of the reply before ---------------------------------------------------------------- */
 
-static bool is_same_text(const char *a, const char *b)
-{
-    static const char SPACE[] = " \t\r\n";
-    a += strspn(a, SPACE);
-    b += strspn(b, SPACE);
-    size_t n = strlen(a), m = strlen(b);
-    while (n && strchr(SPACE, a[n - 1])) n--;
-    while (m && strchr(SPACE, b[m - 1])) m--;
-    return n == m && memcmp(a, b, n) == 0;
-}
-
 /* The questions live in a session of this request alone. */
 static int recall_turn(pipeline_call *c)
 {
@@ -303,7 +293,7 @@ static void on_recalled(void *user, const process_outcome *out)
     c->recalled->n_generated = out->n_generated_tokens;
     in->text = c->recalled->answer;
     in->first_stages = 0;
-    if (out->asks && text && is_same_text(text, c->turn.reply) && process_take_answer(in, &e)) {
+    if (out->asks && text && trim_equal(text, c->turn.reply) && process_take_answer(in, &e)) {
         pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
