@@ -1,5 +1,6 @@
 # make install: the program, the library (shared and static) with its header and pkg-config file, the man page, the
-# models and what else the shipped configuration names, the .proto files, the fault lab's scenarios, systemd's units.
+# models and what else the shipped configuration names, the .proto files, the fault lab's scenarios, systemd's units
+# with a drop-in that is not in use.
 include(GNUInstallDirs)
 install(TARGETS libshoal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS libshoal_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -26,14 +27,14 @@ if(TARGET shoal)
     install(TARGETS shoal RUNTIME DESTINATION bin)
     install(CODE "set(shoal \"${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:shoal>\")")
 endif()
-# What the program says of itself: the manual page's options, and what shells offer behind the tab key. A program that
-# cannot run here (cross builds) leaves the page without its options.
+# What the program says of itself: the manual page's options, a page for each command, and what shells offer behind the tab key. A program that
+# cannot run here (cross builds) leaves the page without its options, and has no others.
 install(CODE "
     file(READ ${PROJECT_SOURCE_DIR}/docs/shoal.1 page)
     function(said ret verb)
         set(code 1)
         if(shoal)
-            execute_process(COMMAND \${shoal} completions \${verb} OUTPUT_VARIABLE text RESULT_VARIABLE code ERROR_QUIET)
+            execute_process(COMMAND \${shoal} completions \${verb} \${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE code ERROR_QUIET)
         endif()
         if(NOT code EQUAL 0)
             set(text \"\")
@@ -49,6 +50,12 @@ install(CODE "
     said(options manual)
     string(REPLACE \".SH ENVIRONMENT\" \"\${options}.SH ENVIRONMENT\" page \"\${page}\")
     installed(man/man1 shoal.1 \"\${page}\")
+    string(REGEX MATCHALL \"SS shoal [^\n]+\" commands \"\${options}\")
+    foreach(command \${commands}) # fill\\-mask, as troff has it
+        string(REGEX REPLACE \"SS shoal |[^a-z0-9-]\" \"\" command \"\${command}\")
+        said(page manual \${command})
+        installed(man/man1 shoal-\${command}.1 \"\${page}\")
+    endforeach()
     said(bash bash)
     installed(bash-completion/completions shoal \"\${bash}\")
     said(zsh zsh)
@@ -71,6 +78,11 @@ install(CODE "
         file(INSTALL ${PROJECT_BINARY_DIR}/systemd/\${unit}.service
              DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system\")
     endforeach()
+    file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/shoal-priority.conf text)
+    string(REPLACE \"/usr/local\" \"\${CMAKE_INSTALL_PREFIX}\" text \"\${text}\")
+    file(WRITE ${PROJECT_BINARY_DIR}/systemd/shoal-priority.conf \"\${text}\")
+    file(INSTALL ${PROJECT_BINARY_DIR}/systemd/shoal-priority.conf
+         DESTINATION \"\${CMAKE_INSTALL_PREFIX}/share/shoal/systemd\")
     file(INSTALL ${PROJECT_SOURCE_DIR}/deploy/systemd/shoal.sysusers RENAME shoal.conf
          DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/sysusers.d\")
     file(INSTALL ${PROJECT_SOURCE_DIR}/deploy/systemd/shoal.tmpfiles RENAME shoal.conf

@@ -70,6 +70,14 @@ foreach(linker lld gold)
     endif()
 endforeach()
 
+# tests/sanitize/vectors.c says what it is. It is for kernels that call AddressSanitizer (modules.cmake).
+add_library(test_base INTERFACE)
+if(SHOAL_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)")
+    add_library(sanitize_vectors OBJECT tests/sanitize/vectors.c)
+    target_compile_options(sanitize_vectors PRIVATE -fno-sanitize=all -O2)
+    target_link_libraries(test_base INTERFACE sanitize_vectors $<TARGET_OBJECTS:sanitize_vectors>)
+endif()
+
 if(CMOCKA_FOUND)
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     # GGUF fixtures, made from the folders in tests/data/hf (tests/data/README.md).
@@ -86,7 +94,7 @@ if(CMOCKA_FOUND)
         # A test's own code runs once: compiling all of it takes 90 s of a core at -O2, and 38 s at -O0. The engine's tests
         # compute what they compare with.
         get_property(area GLOBAL PROPERTY SHOAL_AREA_${module})
-        set(level $<$<CONFIG:Release>:$<IF:$<STREQUAL:${area},engine>,-O1,-O0>>)
+        set(level $<IF:$<STREQUAL:${area},engine>,-O1,-O0>)
         file(GLOB tests CONFIGURE_DEPENDS ${at}/test_*.c)
         foreach(source ${tests})
             get_filename_component(name ${source} NAME_WE)
@@ -97,7 +105,7 @@ if(CMOCKA_FOUND)
             target_compile_options(${module}_${name} PRIVATE ${level})
             add_dependencies(${module}_${name} gguf_fixtures)
             shoal_link(${module}_${name} ${module})
-            target_link_libraries(${module}_${name} PRIVATE PkgConfig::CMOCKA)
+            target_link_libraries(${module}_${name} PRIVATE PkgConfig::CMOCKA test_base)
             target_link_options(${module}_${name} PRIVATE ${quick_linker})
         endforeach()
     endforeach()

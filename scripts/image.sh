@@ -5,7 +5,7 @@ set -euo pipefail
 umask 022
 PATH=$PATH:/usr/sbin:/sbin # ldconfig
 cd "$(dirname "$0")/.."
-image=${SHOAL_IMAGE:-build/image}
+image=${SHOAL_IMAGE_DIR:-build/image}
 rm -rf "$image"
 root=$image/rootfs
 mkdir -p "$root"/{usr/bin,etc/shoal,etc/ssl/certs,usr/share/shoal,dev,proc,tmp,var/lib/shoal}
@@ -39,7 +39,7 @@ echo "image: $(wc -c <"$image/rootfs.tar" | size) MB in $image/rootfs.tar, $(gzi
 [ -z "${SHOAL_IMAGE_ONLY:-}" ] || exit 0
 for tool in podman docker; do
     command -v "$tool" >/dev/null || continue
-    "$tool" build -q -t shoal -f deploy/container/Containerfile "$image"
+    "$tool" build -q -t localhost/shoal -f deploy/container/Containerfile "$image"
     exit
 done
-echo "image: neither podman nor docker is here to build the image: podman build -t shoal -f deploy/container/Containerfile $image"
+echo "image: neither podman nor docker is here to build the image: podman build -t localhost/shoal -f deploy/container/Containerfile $image"

@@ -5,8 +5,7 @@
 #
 # make neon runs it, and make long as tests/e2e/neon.sh.
 #
-# The libraries' arm64 packages are unpacked into build/aarch64/sysroot, with lists and a cache of their own:
-# nothing of the system's package database changes. Exit 77: it cannot run here; the last line says why.
+# scripts/sysroot.sh unpacks the libraries' arm64 packages. Exit 77: it cannot run here; the last line says why.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=build/aarch64
@@ -24,11 +23,6 @@ processors=("cortex-a53 neon" "neoverse-n1 neondot" "max neoni8mm")
 kernel_tests=(compute_test_mul compute_test_vec compute_test_team)
 # Not compute_test_arbiter: qemu-user has no robust mutexes, which the arbiter's repair stands on.
 other_tests=(compute_test_dtype compute_test_measure infer_test_attention base_test_base)
-libraries=(libssl-dev libjansson-dev libyaml-dev libuv1-dev libnghttp2-dev libprotobuf-c-dev libpcre2-dev
-    libutf8proc-dev libedit-dev libcmocka-dev
-    libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev
-    libc-ares-dev
-    libsqlite3-dev libhiredis-dev libwslay-dev)
 
 # ---- what it takes -----------------------------------------------------------------------------------------
 
@@ -37,32 +31,10 @@ if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/
     scripts/setup.sh --cross || skip "no aarch64-linux-gnu-gcc and qemu-aarch64 (apt-get install gcc-aarch64-linux-gnu qemu-user)"
 fi
 
-# apt as if this were a bare arm64 machine whose files are all under $1.
-foreign_apt() {
-    local at=$1
-    shift
-    apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Install-Recommends=false \
-        -o Dir::State="$at" -o Dir::State::status="$at/status" -o Dir::Cache="$at/cache" \
-        -o Debug::NoLocking=true -o APT::Update::Error-Mode=any -o APT::Sandbox::User= "$@"
-}
-fill_sysroot() {
-    local apt=$work/apt new=$root.new link
-    command -v apt-get >/dev/null || skip "no apt-get to fetch the arm64 libraries with"
-    echo "fetching the arm64 packages of ${libraries[*]} into $root"
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-    : >"$apt/status"
-    { foreign_apt "$apt" update && foreign_apt "$apt" install -y --download-only "${libraries[@]}"; } \
-        >"$work/apt.log" 2>&1 || skip "the arm64 libraries cannot be had: $(grep '^E:' "$work/apt.log" | head -1)"
-    rm -rf "$new"
-    mkdir -p "$new"
-    for package in "$apt"/cache/archives/*.deb; do dpkg -x "$package" "$new"; done
-    # Links from the root on would lead out of the folder.
-    (cd "$new" && find . -type l -lname '/*' -printf '%p %l\n' | while read -r link to; do ln -sfnr ".$to" "$link"; done)
-    echo "${libraries[*]}" >"$new/packages"
-    rm -rf "$root"
-    mv "$new" "$root"
-}
-[ "$(cat "$root/packages" 2>/dev/null)" = "${libraries[*]}" ] || fill_sysroot
+rc=0
+scripts/sysroot.sh >"$work/log" 2>&1 || rc=$?
+[ $rc -ne 77 ] || skip "$(tail -1 "$work/log")"
+[ $rc -eq 0 ] || fail "the arm64 libraries are not unpacked"
 
 # ---- build -------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #   scripts/setup.sh --cross    to build for AArch64 and run that here (scripts/neon.sh)
 #   scripts/setup.sh --clients  to try real clients: Node.js, Chromium
 #   scripts/setup.sh --deb      to make Debian's packages (scripts/deb.sh)
+#   scripts/setup.sh --html     to make the documentation's pages (scripts/html.sh)
 set -euo pipefail
 
 build_packages=(
@@ -16,6 +17,7 @@ build_packages=(
     zlib1g-dev libzstd-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
 )
 test_packages=(libcmocka-dev lld curl python3 python3-grpcio dnsmasq-base etcd-server redis-server)
+html_packages=(python3 python3-markdown-it)
 client_packages=() # what there is of them may have come from elsewhere
 command -v npm >/dev/null || client_packages+=(nodejs npm)
 command -v chromium chromium-browser google-chrome >/dev/null || client_packages+=(chromium)
@@ -28,6 +30,7 @@ packages=("${build_packages[@]}")
 [ "${1:-}" = "--test" ] && packages+=("${test_packages[@]}")
 [ "${1:-}" = "--cross" ] && packages+=("${cross_packages[@]}")
 [ "${1:-}" = "--clients" ] && packages+=("${client_packages[@]}")
+[ "${1:-}" = "--html" ] && packages=("${html_packages[@]}")
 [ "${1:-}" = "--deb" ] && packages+=("${deb_packages[@]}")
 
 if ! command -v dpkg-query >/dev/null; then

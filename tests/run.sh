@@ -69,7 +69,7 @@ c_tests() {
 # of speech it sees what worker_test_transcribe does, with more of them.
 figures='^(infer_test_table|library_test_home_agreement)$'
 threaded='^(compute|net|infer|library|backend|worker|wire|http|join|agent|control|retrieve)_|^command_test_load$|^lab_test_relay$'
-one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
+one_thread='^(compute_test_(amx|dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
 one_thread+='|agent_test_rundir|control_test_(artifact|drained_set|join_burst|member_table|placer_hold|residency)|retrieve_test_(piece|plain)|wire_test_env|worker_test_delta)$'
 tests_of() {
     if ! $reduced; then
@@ -86,13 +86,17 @@ say() { grep -l "^# $1: " tests/e2e/*.sh | sed 's|.*/\(.*\)\.sh$|\1|'; }
 scripts() { ls tests/e2e/*.sh | sed 's|.*/\(.*\)\.sh$|\1|' | grep -vxFf <(echo lib; say alone; say long); }
 
 list_programs() {
-    ! $long || { say long | sed 's/^/release script /' && return; }
+    if $long; then
+        say long | grep -vxFf <(say alone) | sed 's/^/release script /'
+        say long | grep -xFf <(say alone) | sed 's/^/release alone /'
+        return
+    fi
     for p in "${presets[@]}"; do
         tests_of "$p" | sed "s/^/$p c /"
         if ! $reduced || [ "$p" != tsan ]; then ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"; fi
         [ "$p" != release ] || scripts | sed 's/^/release script /'
     done
-    [ "$preset" != release ] || say alone | sed 's/^/release alone /'
+    [ "$preset" != release ] || say alone | grep -vxFf <(say long) | sed 's/^/release alone /'
 }
 mapfile -t programs < <(list_programs | awk -v f="$filter" 'f == "" || index($3, f)')
 total=${#programs[@]}

@@ -4,6 +4,7 @@ import { hasKey, onRefused, setKey } from "/assets/page/api.js";
 import { openCluster } from "/assets/page/cluster.js";
 import { $, say, set } from "/assets/page/dom.js";
 import { onChange, watch } from "/assets/page/live.js";
+import { openLog } from "/assets/page/log.js";
 import { openModels } from "/assets/page/models.js";
 import { openPlay } from "/assets/page/play.js";
 import { openRequests } from "/assets/page/requests.js";
@@ -23,6 +24,8 @@ function show() {
   shown[view] ??= VIEWS[view]();
   shown[view]?.show?.(rest ?? "");
 }
+
+openLog();
 
 // ---- the key --------------------------------------------------------------------------------------
 

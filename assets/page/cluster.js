@@ -139,7 +139,7 @@ function updateReplica(node, r, last, many) {
   say(parts.work, workOf(r));
   say(parts.speed, r.decode_tokens_per_s ? `${count(r.decode_tokens_per_s)} tokens/s` : r.prefill_tokens_per_s ? `${count(r.prefill_tokens_per_s)} tokens/s in` : "");
   say(parts.memory, r.resident_bytes ? bytes(r.resident_bytes) : "");
-  say(parts.why, r.state !== "ready" && r.reason ? r.reason : r.crashes ? `died ${r.crashes === 1 ? "once" : `${r.crashes} times`}` : "");
+  say(parts.why, r.state !== "ready" && r.reason ? r.reason : r.crashes ? `died ${r.crashes === 1 ? "once" : `${r.crashes} times`}${r.crash_report ? `; shoal crash ${r.crash_report}` : ""}` : "");
   if (last !== undefined && r.crashes > last) {
     node.classList.remove("struck");
     void node.offsetWidth;

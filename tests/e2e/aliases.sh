@@ -67,6 +67,9 @@ for name in gpt-4o-mini llama3.2:1b llama3:latest bare; do
     ok /v1/chat/completions "{\"model\":\"$name\",$messages}" "\"model\":\"$name\""
     real home-chat-s
 done
+ok /v1/messages "{\"model\":\"gpt-4o-mini\",$messages}" '"type":"message"' '"model":"gpt-4o-mini"'
+real home-chat-s
+ok /v1/messages/count_tokens "{\"model\":\"gpt-4o-mini\",$messages}" '"input_tokens":[1-9]'
 ok /v1/chat/completions "{\"model\":\"openai/gpt-4o\",$messages}" '"model":"openai/gpt-4o"'
 real home-chat-m
 ok /v1/chat/completions "{\"model\":\"gpt-route\",$messages}" '"model":"gpt-route"'
@@ -149,8 +152,8 @@ for name, root in {"gpt-4o-mini": "home-chat-s", "openai/gpt-4o": "home-chat-m",
     row = rows[name]
     assert row["root"] == root and row["object"] == "model", row
     assert {k: v for k, v in row.items() if k not in ("id", "root", "memory_bytes")} == \
-        {k: v for k, v in rows[root].items() if k not in ("id", "memory_bytes")}, row
-assert "do-it" not in rows and all("root" not in m for n, m in rows.items() if n.startswith("home-"))
+        {k: v for k, v in rows[root].items() if k not in ("id", "root", "memory_bytes")}, row
+assert "do-it" not in rows and all(m["root"] == n for n, m in rows.items() if n.startswith("home-"))
 PY
 for name in openai/gpt-4o openai%2Fgpt-4o; do
     [ "$(ask /v1/models/$name)" = 200 ] || fail "$name: $(cat "$body")"

@@ -50,6 +50,20 @@ bench home-ears --seconds 2,5 -n 4,0 --json >"$work/out" || fail "bench of speec
 # ---- regrouped
 bench home-chat-s -p 8 -n 0 --regroup s8_128 >"$work/out" && grep -q ': llama S8_128, ' "$work/out" || fail "$(cat "$work/out")"
 
+# ---- where the time goes
+"$SHOAL_BIN" profile home-chat-s -p 40 -n 6 -t 1 -r 2 --svg "$work/p.svg" --json >"$work/out" || fail "profile"
+[ -z "$node" ] || node -e '
+    const o = JSON.parse(require("fs").readFileSync(process.argv[1]));
+    const near = (a, b) => Math.abs(a - b) < 1e-4 * b, sum = (l) => l.reduce((a, x) => a + x.ms, 0);
+    if (o.phases.map((p) => p.phase + p.tokens).join() !== "prefill40,decode6") throw new Error("phases");
+    for (const p of o.phases)
+        if (!near(sum(p.kernels), p.ms) || !near(sum(p.layers), p.ms)) throw new Error("sums of " + p.phase);
+    if (!(o.limits.read_bytes_per_s > 0 && o.limits.multiply_adds_per_s > 0)) throw new Error("limits");
+' "$work/out" || fail "JSON of profile"
+grep -q '</svg>' "$work/p.svg" || fail "profile --svg"
+"$SHOAL_BIN" profile home-intent -p 8 -t 1 -r 1 --layers >"$work/out" || fail "profile of an encoder"
+grep -q '^encode: 8 tokens in 1 step' "$work/out" && grep -q ' around them$' "$work/out" || fail "$(cat "$work/out")"
+
 # ---- what is refused, before anything is printed
 refused() {
     local status=$1 why=$2
@@ -68,6 +82,12 @@ refused 2 '--prompt wants' home-chat-s -p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
 refused 2 '--shapes wants' home-intent --shapes 1x
 refused 2 '--shapes wants' home-intent --shapes 0x8
 refused 1 'context has' home-chat-s -p 100000
+for args in '' 'home-chat-s --request x' '--request a&b'; do
+    "$SHOAL_BIN" profile $args >"$work/out" 2>"$work/err"
+    [ $? -eq 2 ] && grep -qE 'name either|x-request-id' "$work/err" || fail "profile $args: $(cat "$work/err")"
+done
+"$SHOAL_BIN" profile home-chat-s -p 900000 2>"$work/err" && fail "a profile beyond the context"
+grep -q 'context has' "$work/err" || fail "$(cat "$work/err")"
 refused 1 'for classify-image' tests/data/hf/vit-tiny
 refused 1 'hears 8 s at once' home-ears --seconds 9
 refused 1 'longest reply is 100 tokens' home-ears -n 100

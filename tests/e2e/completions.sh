@@ -178,4 +178,8 @@ for link in $(grep -oE '\]\([^)#:]+' "$docs/README.md" | cut -c3- | sort -u); do
 done
 [ "$(cd "$docs/docs" && find . -name '*.md' | sort)" = "$(cd docs && find . -name '*.md' | sort)" ] || fail "docs is installed in part: $(ls "$docs/docs")"
 grep -q 'SS shoal quantize' "$work/prefix/share/man/man1/shoal.1" || fail "the manual is installed without its options"
+for name in serve fill-mask version; do
+    shoal completions manual $name | cmp -s - "$work/prefix/share/man/man1/shoal-$name.1" || fail "shoal-$name.1 is not installed"
+done
+[ "$(ls "$work/prefix/share/man/man1" | grep -c '^shoal-')" -eq "$(grep -c '^\.SS shoal ' "$work/manual")" ] || fail "not each command has a page"
 echo "bash$others"

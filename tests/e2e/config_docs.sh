@@ -38,5 +38,5 @@ $said"
 "$SHOAL_BIN" config docs limts >"$work/out" 2>"$work/err"
 [ $? -eq 1 ] && grep -q "no key 'limts'" "$work/err" && [ ! -s "$work/out" ] || fail "an unknown key: $(cat "$work/err")"
 "$SHOAL_BIN" config docs tls.cert | diff - <(printf '%s\n' '| key | type | default | meaning |' '|---|---|---|---|' \
-    '| `tls.cert` | path | required | PEM file with the certificate chain |') >"$work/diff" || fail "one key: $(cat "$work/diff")"
+    '| `tls.cert` | path | required | PEM file with the certificate chain; both files are read again when they change |') >"$work/diff" || fail "one key: $(cat "$work/diff")"
 echo "$said"

@@ -2,6 +2,7 @@
 # The gateway process is killed again and again under load: the port never refuses, workers stay the same processes,
 # streams resume with the same bytes, whoever retries loses nothing, and nothing is left behind in the end.
 source "$(dirname "$0")/lib.sh"
+export SHOAL_STATE=$work/state # reports of crashes are kept there
 command -v python3 >/dev/null || skip "python3 is not installed"
 kills=${SHOAL_CRASHES:-20}
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # deploy/: each option that a manifest gives to shoal is one, each configuration in it passes `shoal serve --check`,
-# what it names it has, and systemd takes its units. Neither Kubernetes nor Nomad is asked: they are not here.
+# what it names it has, and systemd takes its units. Kubernetes, Nomad and Ray have tests of their own (kubernetes.sh, nomad.sh, ray.sh).
 source "$(dirname "$0")/lib.sh"
 python3 -c 'import yaml' 2>/dev/null || skip "python3-yaml is not installed"
 cat >"$work/look.py" <<'END'
@@ -28,6 +28,7 @@ def look(where, line):
 def check(where, n, text):
     path = f"{work}/config.{n}.yaml"
     text = text.replace("/usr/local/share/shoal/models/models.json", "models/models.json")
+    text = text.replace("/tls/", work + "/tls/gateway/")
     open(path, "w").write(text.replace("models/models.json", __import__("os").getcwd() + "/models/models.json"))
     r = subprocess.run([shoal, "serve", "--check", "-c", path], capture_output=True, text=True)
     assert r.returncode == 0, f"{where}: {r.stdout}{r.stderr}"
@@ -35,9 +36,11 @@ def check(where, n, text):
 n_commands = n_configs = 0
 
 # ---- Kubernetes
-docs = [(p, d) for p in sorted(glob.glob("deploy/kubernetes/*.yaml")) for d in yaml.safe_load_all(open(p))]
-has = {(d["kind"], d["metadata"]["name"]) for _, d in docs}
-pods = [(p, d, d["spec"]["template"]) for p, d in docs if d["kind"] in ("Deployment", "DaemonSet")]
+docs = [(p, d) for p in sorted(glob.glob("deploy/kubernetes/*/shoal.yaml")) for d in yaml.safe_load_all(open(p))]
+made = subprocess.run(["deploy/kubernetes/certificates.sh", work + "/tls"], capture_output=True, text=True, check=True).stdout
+has = {(d["kind"], d["metadata"]["name"]) for _, d in docs} | {("Secret", s) for s in re.findall(r"create secret generic (\S+)", made)}
+pods = [(p, d, d["spec"]["template"]) for p, d in docs if d["kind"] == "Deployment"]
+assert len(pods) >= 3, "gateways and two models"
 for where, d in docs:
     assert d["apiVersion"] and d["kind"], where
     if d["kind"] == "ConfigMap":
@@ -62,31 +65,18 @@ for where, d, t in pods:
             assert m["name"] in volumes, f"{where}: {name} mounts no volume {m['name']}"
         for s in ("allowPrivilegeEscalation", "readOnlyRootFilesystem"):
             assert s in c["securityContext"], f"{where}: {c['name']} says nothing about {s}"
-        words = c.get("command", []) + c.get("args", [])
-        script = " ".join(words).replace("\\\n", " ")
-        joined = " ".join(re.findall(r"set -- ([^\n]*)", script))
-        n_commands += look(where, re.sub(r"set -- [^\n]*", "", script).replace('"$@"', joined))
+        assert "command" not in c, f"{where}: the image's entry point is shoal, and it has no shell"
+        n_commands += look(where, " ".join(["shoal", *c["args"]]))
     for c in spec["containers"]:
         assert c["resources"]["limits"]["memory"] and c["resources"]["requests"]["cpu"], f"{where}: {name} has no limits"
         assert "readinessProbe" in c, f"{where}: {name} is never looked at"
         names = {p["name"] for p in c["ports"]}
         for probe in [c[k] for k in c if k.endswith("Probe")]:
             assert (probe.get("httpGet") or probe["tcpSocket"])["port"] in names, f"{where}: {name}: a probe of no port"
-            assert probe.get("httpGet", {}).get("path", "/healthz") in ("/healthz", "/readyz")
-
-# ---- Nomad: no reader of HCL is here, so its brackets are counted and its arguments taken
-for where in sorted(glob.glob("deploy/nomad/*.hcl")):
-    text = re.sub(r"(?m)^\s*#.*$", "", open(where).read())
-    for a, b in ("{}", "[]", "()"):
-        assert text.count(a) == text.count(b), f"{where}: {a} and {b} do not match"
-    for args in re.findall(r"\bargs\s*=\s*\[(.*?)\]", text, re.S):
-        n_commands += look(where, "shoal " + " ".join(re.findall(r'"([^"]*)"', args)))
-    for heredoc in re.findall(r"<<-YAML\n(.*?)\n\s*YAML", text, re.S):
-        check(where, n_configs, __import__("textwrap").dedent(heredoc))
-        n_configs += 1
+            assert re.fullmatch(r"/healthz|/readyz\?model=home-intent", probe.get("httpGet", {}).get("path", "/healthz")), where
 
 # ---- what stands in comments is typed, too
-for where in sorted(glob.glob("deploy/*/*")):
+for where in filter(__import__("os").path.isfile, sorted(glob.glob("deploy/**", recursive=True))):
     for line in open(where).read().replace("\\\n#", " ").split("\n"):
         if line.startswith("#"):
             n_commands += look(where, re.sub(r"-n shoal\b", "", re.sub(r"kubectl .* -- shoal", "shoal", line)))
@@ -97,21 +87,25 @@ for where in sorted(glob.glob("deploy/systemd/*.service")):
         if line.startswith("ExecStart="):
             n_commands += look(where, line.split("=", 1)[1])
 
-assert n_commands >= 8 and n_configs >= 2, f"only {n_commands} commands and {n_configs} configurations were found"
+assert n_commands >= 8 and n_configs >= 1, f"only {n_commands} commands and {n_configs} configurations were found"
 print(f"{n_commands} command lines and {n_configs} configurations are right")
 END
 python3 "$work/look.py" "$SHOAL_BIN" "$work" 2>"$work/err" || fail "$(tail -1 "$work/err")"
 
+# Ray's specification and numbers of workers, without Ray.
+PYTHONDONTWRITEBYTECODE=1 python3 tests/ray/test_pure.py "$work/tls" || fail "deploy/ray"
+
 # A test that finds nothing would pass too: an option that is none must be found.
 mkdir -p "$work/bad/deploy" && cp -r deploy/* "$work/bad/deploy/" && cp -r models "$work/bad/models"
-sed -i 's/--models-gb 16/--models-bg 16/' "$work/bad/deploy/kubernetes/shoal.yaml"
-(cd "$work/bad" && python3 "$work/look.py" "$SHOAL_BIN" "$work") 2>&1 | grep -q 'shoal agent has no option --models-bg' ||
+sed -i 's/--tls-client/--tls-cleint/' "$work/bad/deploy/kubernetes/base/shoal.yaml"
+(cd "$work/bad" && python3 "$work/look.py" "$SHOAL_BIN" "$work") 2>&1 | grep -q 'shoal worker has no option --tls-cleint' ||
     fail "a wrong option in a manifest is not found"
 
 command -v systemd-analyze >/dev/null || { echo "without systemd: its units were not verified"; exit 0; }
 for unit in deploy/systemd/*.service; do
     sed "s|/usr/local/bin/shoal|$SHOAL_BIN|" "$unit" >"$work/$(basename "$unit")"
+    mkdir -p "$work/$(basename "$unit").d" && cp deploy/systemd/shoal-priority.conf "$work/$(basename "$unit").d/"
     systemd-analyze verify --man=no "$work/$(basename "$unit")" >"$work/err" 2>&1 || fail "$unit: $(cat "$work/err")"
     grep "$(basename "$unit")" "$work/err" && fail "$unit"
 done
-echo "systemd takes both units"
+echo "systemd takes both units, with the drop-in"

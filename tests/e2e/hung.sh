@@ -2,6 +2,7 @@
 # A gateway whose event loop computes without end in one turn: the supervisor aborts it with a crash report, and the next
 # one serves with the same workers.
 source "$(dirname "$0")/lib.sh"
+export SHOAL_STATE=$work/state # reports of crashes are kept there
 hold=$PWD/build/fail/libfail_hold.so
 [ -f "$hold" ] || skip "$hold is not built"
 while_file=$work/held

@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip "chroot wants root"
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 [ "$SHOAL_BIN" = "$PWD/build/shoal" ] || skip "the image is of build/shoal"
-(umask 077 && SHOAL_IMAGE_ONLY=1 SHOAL_IMAGE="$work/packed" scripts/image.sh >"$work/said") || fail "image.sh"
+(umask 077 && SHOAL_IMAGE_ONLY=1 SHOAL_IMAGE_DIR="$work/packed" scripts/image.sh >"$work/said") || fail "image.sh"
 mkdir "$work/image" && tar -C "$work/image" -xpf "$work/packed/rootfs.tar" || fail "the archive"
 [ "$(stat -c '%u %a' "$work/image/var/lib/shoal" "$work/image/usr/bin/shoal" | tr '\n' ' ')" = "65532 700 0 755 " ] ||
     fail "owners: $(ls -ld "$work/image/var/lib/shoal" "$work/image/usr/bin/shoal")"

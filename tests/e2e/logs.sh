@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The log: a row an event on a terminal, JSON elsewhere; shoal logs shows what a server has logged and follows it.
 source "$(dirname "$0")/lib.sh"
+export SHOAL_STATE=$work/state # reports of crashes are kept there
 unset SHOAL_LOG NO_COLOR SHOAL_COLOR
 config=$work/one.yaml
 printf 'models:\n  - name: home-intent\nlog:\n  level: info\n' >"$config"
@@ -17,6 +18,7 @@ logs -n 10000 >"$work/said" || fail "status $?"
 all_json <"$work/said" || fail "shoal logs is not JSON in a pipe"
 grep -q '"event":"request".*"endpoint":"classify".*"status":404' "$work/said" || fail "no line of a request: $(tail -2 "$work/said")"
 grep -q '"component":"serve","event":"ready"' "$work/said" || fail "no line of the start"
+grep -q '"component":"worker","event":"call_done","replica":"home-intent/0",' "$work/said" || fail "no line of a worker"
 grep -q secret "$work/said" "$log" && fail "what was typed is in the log"
 [ "$(logs -n 2 | wc -l)" -eq 2 ] || fail "-n 2 gives $(logs -n 2 | wc -l) lines"
 [ -z "$(logs --level error)" ] || fail "errors: $(logs --level error)"
@@ -27,6 +29,22 @@ SHOAL_LOG=pairs logs -n 1 | grep -qE '^time=[^ ]+ level=info component=gateway e
 last=$(curl -s "$url/v1/logs?lines=0" | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["lines"] == []; print(a["last"])') || fail "lines=0"
 classify home-intent
 curl -s "$url/v1/logs?after=$last" | python3 -c 'import json, sys; assert any(x["event"] == "request" for x in json.load(sys.stdin)["lines"])' || fail "after=$last"
+
+# ---- what a worker writes beside its log is an event, and its last lines come before its end
+worker=$(pgrep -P "$server" -f 'shoal worker')
+{
+    printf 'double free or corruption\n{"event":"no log line"}\n'
+    printf '#%s in a_function\n' $(seq 30) # a backtrace
+    printf '{"time":"2026-11-21T02:25:42.123Z","level":"warn","component":"worker","event":"own","Replica":"another/0","REPLICA":"a","n":7}\n'
+} >"/proc/$worker/fd/2"
+kill -ABRT "$worker"
+for _ in $(seq 200); do logs -n 100 | grep -q '"event":"worker_exited".*"signal":6' && break; sleep 0.05; done
+logs -n 100 >"$work/said"
+grep -q '"component":"worker","event":"stderr","replica":"home-intent/0","text":"double free or corruption"}' "$work/said" || fail "no last words: $(tail -5 "$work/said")"
+[ "$(grep -c '"event":"stderr".*"text":"#[0-9]* in a_function"' "$work/said")" = 30 ] || fail "lines of a backtrace are held back"
+grep -q '"event":"own","replica":"home-intent/0","n":7}' "$work/said" || fail "a worker's own replica: $(grep '"own"' "$work/said")"
+grep -qF '"text":"{\"event\":\"no log line\"}"}' "$work/said" || fail "what is no log line is passed as one"
+grep -E '"event":"(crash|worker_exited)"' "$work/said" | head -1 | grep -q '"component":"worker","event":"crash","replica":"home-intent/0"' || fail "the report comes after the end: $(grep -E 'crash|exited' "$work/said")"
 
 # ---- rows for a person
 rows=$(logs --color always -n 50)

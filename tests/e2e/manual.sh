@@ -73,4 +73,28 @@ N
     complaints=$(LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z "$work/shoal.1" 2>&1 >/dev/null | head -5)
     [ -z "$complaints" ] || fail "troff: $complaints"
 fi
+
+# ---- a page for each command, with its verbs and options; shoal.1 names them all
+cat >"$work/pages.py" <<'END'
+import json, re, subprocess, sys
+program, work = sys.argv[1:]
+shown = [c for c in json.load(open(f"{work}/table.json"))["commands"] if not c["hidden"]]
+named = re.findall(r"^\.BR shoal\\-(\S+) \(1\)", open("docs/shoal.1").read().split(".SH SEE ALSO")[1], re.M)
+assert [n.replace("\\-", "-") for n in named] == [c["name"] for c in shown], "SEE ALSO of shoal.1 is not the list of commands"
+for c in shown:
+    page = subprocess.run([program, "completions", "manual", c["name"]], capture_output=True, text=True, check=True).stdout
+    plain = page.replace("\\-", "-").replace("\\(dq", '"').replace("\\e", "\\")
+    assert f"shoal-{c['name']} - {c['summary']}\n" in plain, c["name"]
+    for o in c["options"]:
+        assert f"--{o['name']}" in plain and o["help"] in plain, (c["name"], o["name"])
+    for v in c["verbs"]:
+        assert v["name"] in plain and (not v["name"] or v["summary"] in plain), (c["name"], v["name"])
+    open(f"{work}/shoal-{c['name']}.1", "w").write(page)
+END
+python3 "$work/pages.py" "$SHOAL_BIN" "$work" || fail "the commands' pages"
+"$SHOAL_BIN" completions manual nothing >"$work/said" 2>&1 && fail "there is a page of no command"
+if command -v man >/dev/null; then
+    complaints=$(LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z "$work"/shoal-*.1 2>&1 >/dev/null | head -5)
+    [ -z "$complaints" ] || fail "troff, a command's page: $complaints"
+fi
 echo "$said"

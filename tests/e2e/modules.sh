@@ -17,6 +17,8 @@ grep -q 'shoal_module(yaml USES ...) lacks wire, which its files include' "$work
 # Above core, time and timers come from an env (time/env.h). These files read a clock all the same:
 allowed=(
     src/cluster/agent/agent.c               # generations rise from one run of the program to the next: the time of day
+    src/cluster/agent/agent_life.c          # the time of day, which is in the names of crash reports
+    src/cluster/agent/agent_lines.c         # no time: pipes are read at most every 20 ms
     src/cluster/control/control.c           # certificates: OpenSSL checks them by the time of day
     src/cluster/control/control_pass.c      # a deadline of gRPC, which takes points in the machine's time
     src/cluster/fetch/pull_http.c           # `shoal pull`: blocks on a loop of its own

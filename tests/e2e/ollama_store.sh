@@ -28,11 +28,36 @@ ls "$store" | grep -qE '[.](gguf|template)$' && fail "files are left: $(ls "$sto
 
 # ---- our own words for the same
 load() { curl -s -m 60 "$url/v1/models/load" -H content-type:application/json -d "$1"; }
+curl -sN -m 100 -D "$work/heads" "$url/models/sse" >"$work/events" &
+events=$!
+for _ in $(seq 200); do grep -q event-stream "$work/heads" 2>/dev/null && break; sleep 0.05; done
 load '{"model":"ollama:home:s","stream":true}' >"$work/out"
 for word in resolving '"status":"fetching".*"completed"' starting '"status":"ready","model":"home-s"'; do
     grep -q "$word" "$work/out" || fail "no $word: $(cat "$work/out")"
 done
 load '{"model":"ollama:home:s"}' | grep -q '"state":"ready"' || fail "it is not found again"
+
+# ---- as the router of llama-server tells it
+curl -s "$url/v1/models/unload" -H content-type:application/json -d '{"model":"home-s"}' | grep -q unloaded || fail "it is not unloaded"
+load '{"model":"ollama:home:s"}' | grep -q '"state":"ready"' || fail "it is not loaded again"
+for _ in $(seq 200); do [ "$(grep -c '"loaded"' "$work/events")" -ge 2 ] && break; sleep 0.05; done
+kill $events
+sed -n 's/^data: //p' "$work/events" | python3 -c '
+import json, sys
+seen, done = [], {}
+for e in map(json.loads, sys.stdin):
+    if e["model"] == "ollama:slow": continue # the end of one that the clients above stopped
+    if e["event"] == "download_progress":
+        assert e["model"] == "ollama:home:s", e
+        for file, p in e["data"].items():
+            assert done.get(file, 0) <= p["done"] <= p["total"], e
+            done[file] = p["done"]
+        word = "download_progress"
+    else: word = e["data"]["status"] if e["event"] == "model_status" else e["event"]
+    if not seen or seen[-1] != word: seen.append(word)
+assert done["home-s.gguf"] > 0, done
+assert seen == ["download_progress", "download_finished", "loading", "loaded", "unloaded", "loading", "loaded"], seen' ||
+    fail "the events: $(cat "$work/events")"
 load "{\"model\":\"oci://127.0.0.1:$hubport/library/tiny:1b\"}" | grep -q 'does not load' || fail "a file that is no model"
 grep -q tiny "$store/models.json" && fail "what was fetched for a load that failed is listed: $(cat "$store/models.json")"
 ls "$store"/tiny* >/dev/null 2>&1 && fail "what was fetched for a load that failed is kept: $(ls "$store")"

@@ -9,7 +9,7 @@ curl -s "$url/openapi.json" >"$work/openapi.json"
 # The generator knows JSON, forms and bytes; other media types it is told to send as bytes.
 cat >"$work/generator.yaml" <<END
 post_hooks: []
-content_type_overrides: {audio/*: application/octet-stream, image/png: application/octet-stream, image/jpeg: application/octet-stream, text/csv: application/octet-stream}
+content_type_overrides: {audio/*: application/octet-stream, image/png: application/octet-stream, image/jpeg: application/octet-stream, text/csv: application/octet-stream, application/x-jsonl: application/octet-stream}
 END
 "$venv/bin/openapi-python-client" generate --path "$work/openapi.json" --output-path "$work/shoal_api" --meta none \
     --config "$work/generator.yaml" --fail-on-warning >"$work/generated" 2>&1 || {

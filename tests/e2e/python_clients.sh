@@ -35,7 +35,7 @@ failed=0
 try "$venv/openai-1" openai_calls
 try '' openai_calls
 try "$venv/openai-3" openai_calls
-try '' ollama_calls langchain_calls llamaindex_calls litellm_calls agents_calls hub_calls triton_calls
+try '' anthropic_calls ollama_calls langchain_calls llamaindex_calls litellm_calls agents_calls hub_calls mcp_calls triton_calls
 stop_shoal
 if [ $failed -ne 0 ]; then
     grep -vE '^(ok|1\.\.)' "$work/python.log" | head -120

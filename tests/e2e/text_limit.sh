@@ -24,9 +24,9 @@ done
 ! grep -q "note: whole" "$work/check" || fail "a note on a model that has all: $(cat "$work/check")"
 start_shoal "$work/shoal.yaml"
 served=$(sed -nE 's/^note: talk is served with a context of ([0-9]+) .*/\1/p' "$work/check")
-grep -qE "event=ready model=talk .* context=$served model_context=$most longer_by=kv_mb " "$log" || fail "the line of talk: $(grep event=ready "$log")"
-grep -qE "event=ready model=less .* context=256 model_context=$most longer_by=context " "$log" || fail "the line of less"
-grep -qE "event=ready model=whole .* context=$most model_context=$most longer_by=\"*[ \"]" "$log" || fail "the line of whole: $(grep event=ready "$log")"
+grep -qE "event=ready replica=[^ ]* model=talk .* context=$served model_context=$most longer_by=kv_mb " "$log" || fail "the line of talk: $(grep event=ready "$log")"
+grep -qE "event=ready replica=[^ ]* model=less .* context=256 model_context=$most longer_by=context " "$log" || fail "the line of less"
+grep -qE "event=ready replica=[^ ]* model=whole .* context=$most model_context=$most longer_by=\"*[ \"]" "$log" || fail "the line of whole: $(grep event=ready "$log")"
 
 # embed MODEL FIELDS: status and, on success, tokens and the first values
 embed() {

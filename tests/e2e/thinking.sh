@@ -49,6 +49,29 @@ has "$body" '"finish_reason":"tool_calls"'
 body=$(ask ',"chat_template_kwargs":{"messages":[]}')
 has "$body" '"param":"chat_template_kwargs"'
 
+# Anthropic's form: a block of its own where the request asks for thoughts, whole and streamed; else the model is told
+# not to think, and what it thinks all the same is not shown.
+message() {
+    curl -sS "$url/v1/messages" -H 'content-type: application/json' -d \
+        "{\"model\":\"thinker\",\"temperature\":0,\"max_tokens\":8,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]$1}"
+}
+body=$(message ',"thinking":{"type":"enabled","budget_tokens":1024}')
+has "$body" '"content":[{"type":"thinking","thinking":"'
+has "$body" '"stop_reason":"max_tokens"'
+has "$body" '"output_tokens":8,"output_tokens_details":{"thinking_tokens":8}'
+hasnt "$body" '"type":"text"'
+body=$(message ',"stream":true,"thinking":{"type":"adaptive"}')
+has "$body" '"content_block":{"type":"thinking","thinking":"","signature":""}'
+has "$body" '"delta":{"type":"thinking_delta","thinking":"'
+hasnt "$body" text_delta
+body=$(message ',"thinking":{"type":"enabled","display":"omitted"}')
+has "$body" '"content":[{"type":"text","text":""}]'
+for off in '' ',"thinking":{"type":"disabled"}'; do
+    body=$(message "$off")
+    hasnt "$body" thinking
+    hasnt "$body" '"text":""'
+done
+
 # without a server: the thought comes apart in shoal chat, too
 said=$("$SHOAL_BIN" chat "$work/thinker" --json --no-home --no-history -n 8 --temp 0 <<<hi) || fail "chat"
 has "$said" '"content":"","reasoning_content":"'

@@ -35,6 +35,10 @@ mixed) set -- "$@" "$url/completion" -d '{"model":"home-chat-s","prompt":[[90,"T
 tokens) set -- "$@" "$url/tokenize" -d '{"model":"home-chat-s","content":"Turn on the light","with_pieces":true}' ;;
 words) set -- "$@" "$url/detokenize" -d '{"model":"home-chat-s","tokens":[90,91,92,300]}' ;;
 prompt) set -- "$@" "$url/apply-template" -d "{\"model\":\"home-chat-s\",$light,$tool}" ;;
+message | message_stream)
+    set -- "$@" "$url/v1/messages" -d '{"model":"home-chat-s","system":[{"type":"text","text":"You are Shoal."}],"max_tokens":24,"temperature":0,"stream":'"$([ "$kind" = message ] && echo false || echo true)"',"stop_sequences":["~~"],"thinking":{"type":"adaptive"},"tools":[{"name":"light","input_schema":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}],"tool_choice":{"type":"any"},"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"b"},{"type":"tool_use","id":"t","name":"light","input":{"on":true}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":[{"type":"text","text":"c"}]},{"type":"text","text":"d"}]}]}' ;;
+message_count) set -- "$@" "$url/v1/messages/count_tokens" -d '{"model":"home-chat-s","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}' ;;
+message_models) set -- "$@" -H 'anthropic-version: 2023-06-01' "$url/v1/models?limit=2&after_id=home-intent" ;;
 props) set -- "$@" "$url/props?model=home-chat-s" ;;
 tensors) set -- "$@" "$url/v2/models/home-embed/infer" -d '{"inputs":[{"name":"text","datatype":"BYTES","shape":[2],"data":["turn on","turn off"]}]}' ;;
 tensor_model) set -- "$@" "$url/v2/models/home-intent" ;;
@@ -131,4 +135,11 @@ if [ "$kind" = stream ]; then
     printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
     exit 0
 fi
+if [ "$kind" = message_stream ]; then
+    printf '%s\n' "$body" | sed -nE 's/.*"(text|partial_json)":"(([^"\\]|\\.)*)"\}\}$/\2/p' | tr -d '\n'
+    echo
+    printf '%s\n' "$body" | grep -oE '"stop_reason":"[a-z_]*"|"output_tokens":[0-9]+\}|message_stop|"error":\{.*|^status .*' | sed 's/"request_id.*//'
+    exit 0
+fi
+[ "$kind" = message ] && body=$(printf '%s' "$body" | sed -E 's/"(cache_read_input_tokens|input_tokens)":[0-9]+/"\1":0/g')
 printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|created_at|memory_bytes|ms|[a-z_]*_ms|[a-z]*_duration|cached_tokens|cache_write_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/,"completion_tokens_details":\{[^}]*\}//g; s/"(id|document)":[0-9]+/"\1":0/g'

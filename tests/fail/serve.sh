@@ -2,14 +2,14 @@
 # Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
 #     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
-#     parts: gateway aliases dialects http2 grpc tls worker documents sessions onward start
+#     parts: gateway aliases dialects http2 grpc tls worker documents sessions export onward start
 #
 # The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
 # keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-parts=${*:-gateway aliases dialects http2 grpc tls worker documents sessions onward start}
+parts=${*:-gateway aliases dialects http2 grpc tls worker documents sessions export onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
@@ -83,7 +83,7 @@ part_aliases() {
     { shipped; echo 'aliases: {gpt-4o-mini: home-chat-s, "llama3:latest": home-embed}'; } >"$work/aliases.yaml"
     sweep_each aliases ' serve ' "$work/aliases.yaml" 'aliased aliased_ollama alias models'
 }
-part_dialects() { sweep_each dialects ' serve ' shoal.yaml 'llama mixed tokens words prompt props tensors tensor_model'; }
+part_dialects() { sweep_each dialects ' serve ' shoal.yaml 'llama mixed tokens words prompt props tensors tensor_model message message_stream message_count message_models'; }
 part_http2() {
     curl_options=(--http2-prior-knowledge)
     sweep_each http2 ' serve ' shoal.yaml 'chat stream classify models'
@@ -135,6 +135,10 @@ part_sessions() {
     export PREVIOUS
     stop_shoal
     sweep_each 'gateway sessions' ' serve ' "$work/sessions.yaml" 'respond goes_on in_session session'
+}
+part_export() { # to nobody: what waits, or is dropped, is never an answer's business
+    { shipped; printf 'otel: {endpoint: "http://127.0.0.1:1", interval_ms: 20, metrics_interval_ms: 200, queue_bytes: 65536}\n'; } >"$work/export.yaml"
+    sweep_each 'gateway export' ' serve ' "$work/export.yaml" 'process chat verified routed classify'
 }
 part_onward() {
     sweep_each 'gateway onward' ' serve ' shoal.yaml 'chat stream process classify models' -o

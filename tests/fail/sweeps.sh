@@ -111,7 +111,7 @@ part_fuzz() {
 }
 part_serve() {
     if [ "$how" = short ]; then
-        tests/fail/serve.sh $requests "$offset" gateway dialects worker documents sessions
+        tests/fail/serve.sh $requests "$offset" gateway dialects worker documents sessions export
     else
         tests/fail/serve.sh
     fi

@@ -78,10 +78,10 @@ static bool may(void *user, const char *name, const char *json, size_t n)
     return ok;
 }
 
-static const char PARAMETERS[] =
-    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},\"c\":{"
-    "\"anyOf\":"
-    "[{\"type\":\"null\"},{\"$ref\":\"#/$defs/d\"}]}},\"$defs\":{\"d\":{\"type\":[\"string\",\"array\"]}}}";
+static const char TOOLS[] =
+    "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":"
+    "\"integer\"},\"b\":{\"type\":\"string\"},\"c\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/"
+    "d\"}]}},\"$defs\":{\"d\":{\"type\":[\"string\",\"array\"]}}}}},{\"function\":{\"name\":\"get.x_1\"}}]";
 
 static script run(uint8_t how, bool cut_off, const char *s, size_t n, size_t piece)
 {
@@ -92,13 +92,11 @@ static script run(uint8_t how, bool cut_off, const char *s, size_t n, size_t pie
     size_t n_syntaxes;
     const toolcall_syntax *all = toolcall_syntaxes(&n_syntaxes);
     const toolcall_syntax *syntax = &all[(how & 0x3f) % n_syntaxes];
-    json_t *tools = json_pack("[{s:{s:s,s:o}},{s:{s:s}}]", "function", "name", "f", "parameters",
-                              json_loads(PARAMETERS, 0, NULL), "function", "name", "get.x_1");
+    json_t *tools = json_loads(TOOLS, 0, NULL);
     out.whole = syntax->form == CALL_TAGS && !cut_off && utf8_valid(s, n, NULL) && !memchr(s, 0, n);
     toolcall_parser *p = toolcall_new(&sink, syntax, how & 0x80 ? NULL : tools);
+    out.cut = !holds(tools) || !holds(p);
     json_decref(tools);
-    out.cut = !holds(p);
-    if (out.cut) return out;
     for (size_t at = 0; at < n && !out.cut; at += piece)
         out.cut |= !holds(toolcall_push(p, s + at, n - at < piece ? n - at : piece) == 0);
     if (!out.cut) out.cut |= !holds(toolcall_end(p, cut_off) == 0);

@@ -14,9 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_as_everything(const yaml_doc *d, const yaml_node *n)
 {
     uint64_t u;
+    int64_t s;
     double v;
     bool t;
     if (yaml_u64(d, n, "f", 5, 500, &u, NULL) == 0 && (u < 5 || u > 500)) abort();
+    if (yaml_i64(d, n, "f", -5, 5, &s, NULL) == 0 && (s < -5 || s > 5)) abort();
     if (yaml_double(d, n, "f", -1, 1, &v, NULL) == 0 && !(v >= -1 && v <= 1)) abort();
     if (yaml_bool(d, n, "f", &t, NULL) == 0 && t != (strcmp(n->text, "true") == 0)) abort();
     const yaml_excerpt x = yaml_excerpt_of(n->text);

@@ -23,6 +23,12 @@ const cases = [
     {temperature: 1, seed: 3, max_tokens: 400, response_format: {type: 'json_schema', json_schema: {name: 'home', schema}}, messages: user('describe the home')},
     {temperature: 1, seed: 11, max_tokens: 400, ignore_eos: true, stop: ['zzzz', 'qqq'], messages: user('who is there')},
 ];
+const offered = ({function: {name, description, parameters}}) => ({name, description, input_schema: parameters});
+const anthropic = [
+    {temperature: 1, seed: 5, max_tokens: 400, tools: [tool('light_on', 'area'), tool('say', 'text')].map(offered), tool_choice: {type: 'any'}, messages: user('turn on the light')},
+    {temperature: 1, seed: 3, max_tokens: 400, output_config: {format: {type: 'json_schema', schema}}, messages: user('describe the home')},
+];
+const asked = [...cases.map((body) => ['/v1/chat/completions', {...body, stream_options: {include_usage: true}}]), ...anthropic.map((body) => ['/v1/messages', body])];
 
 // What of the chunks does not hang on when they were sent: the text of each choice, its calls, its end, the usage.
 function collect(chunks) {
@@ -47,15 +53,31 @@ function collect(chunks) {
     return JSON.stringify({choices, usage});
 }
 
+// The same of Anthropic's events. Each block begins where the one before it has ended.
+function collect_events(events) {
+    const blocks = [], ended = new Set();
+    let last = null;
+    for (const e of events) {
+        if (e.type === 'content_block_start') {
+            if (e.index !== blocks.length || ended.size !== blocks.length) return `a block out of turn: ${JSON.stringify(e)}`;
+            blocks.push({type: e.content_block.type, name: e.content_block.name, text: ''});
+        }
+        if (e.type === 'content_block_delta') blocks[e.index].text += e.delta.text ?? e.delta.partial_json;
+        if (e.type === 'content_block_stop') ended.add(e.index);
+        if (e.type === 'message_delta') last = {...e.delta, read: e.usage.input_tokens + e.usage.cache_read_input_tokens, wrote: e.usage.output_tokens};
+    }
+    return ended.size === blocks.length ? JSON.stringify({blocks, last}) : `a block without an end: ${JSON.stringify(blocks)}`;
+}
+
 // Told for each client whose request has begun or gone on.
 const grown = new Set();
 
-async function ask(body, client) {
+async function ask([path, body], client) {
     grown.add(client);
-    const r = await fetch(`${url}/v1/chat/completions`, {
+    const r = await fetch(url + path, {
         method: 'POST',
         headers: {'content-type': 'application/json', 'cache-control': 'no-store'},
-        body: JSON.stringify({model, stream: true, stream_options: {include_usage: true}, ...body}),
+        body: JSON.stringify({model, stream: true, ...body}),
     });
     const decoder = new TextDecoder();
     let text = '';
@@ -65,10 +87,11 @@ async function ask(body, client) {
     }
     if (r.status !== 200) return `HTTP ${r.status}: ${text}`;
     const data = text.split('\n').filter((l) => l.startsWith('data: ')).map((l) => l.slice(6));
-    if (data.pop() !== '[DONE]') return `cut: ${text.slice(-300)}`;
+    const events = path === '/v1/messages', last = events ? '{"type":"message_stop"}' : '[DONE]';
+    if (data.pop() !== last) return `cut: ${text.slice(-300)}`;
     const chunks = data.map((d) => JSON.parse(d));
     const error = chunks.find((c) => c.error);
-    return error ? `error: ${JSON.stringify(error)}` : collect(chunks);
+    return error ? `error: ${JSON.stringify(error)}` : (events ? collect_events : collect)(chunks);
 }
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -100,7 +123,7 @@ async function disturb() {
 }
 
 const expected = [];
-for (const c of cases) expected.push(await ask(c, 0));
+for (const c of asked) expected.push(await ask(c, 0));
 grown.clear();
 const wrong = expected.filter((e) => !e.startsWith('{'));
 if (wrong.length) {
@@ -112,10 +135,10 @@ const end = Date.now() + Number(seconds) * 1000;
 let n = 0, bad = 0;
 async function client(k) {
     for (let i = k; Date.now() < end; i++) {
-        const got = await ask(cases[i % cases.length], k);
+        const got = await ask(asked[i % asked.length], k);
         n++;
-        if (got === expected[i % cases.length]) continue;
-        if (bad++ === 0) console.log(`case ${i % cases.length}:\n  got      ${got}\n  expected ${expected[i % cases.length]}`);
+        if (got === expected[i % asked.length]) continue;
+        if (bad++ === 0) console.log(`case ${i % asked.length}:\n  got      ${got}\n  expected ${expected[i % asked.length]}`);
     }
 }
 await Promise.all([...Array(N_CLIENTS).keys()].map(client));

@@ -164,7 +164,8 @@ test("what is wrong is said in llama-server's form", async () => {
     ["/infill", { model, input_prefix: "a", input_suffix: "b" }, 501, /gaps/],
     ["/embedding", {}, 400, /content/],
     ["/embedding", { content: "a", embd_normalize: 0 }, 400, /embd_normalize/],
-    ["/rerank", { query: "a", documents: ["b"] }, 400, /model/],
+    ["/rerank", { model, query: "a", documents: ["b"] }, 400, /does "generate"/],
+    ["/rerank", { query: "a" }, 400, /documents/],
   ];
   for (const [path, body, status, words] of BAD) {
     const r = await post(path, body);
@@ -180,6 +181,11 @@ test("what is wrong is said in llama-server's form", async () => {
   }
   assert.equal((await get("/slots?model=nobody")).status, 404);
   await assert.rejects(async () => { for await (const e of events("/completion", { model: "nobody", prompt: "a" })) void e; });
+});
+
+test("without a cross-encoder an embedder ranks", async () => {
+  const r = await ok("/rerank", { query: "turn on the light", documents: ["cook dinner", "switch the lamp on"] });
+  assert.deepEqual([r.ranked_by, r.model, r.results[0].index], ["embeddings", "home-embed", 1]);
 });
 
 test("a client that leaves stops its request", async () => {

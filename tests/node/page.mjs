@@ -225,6 +225,23 @@ test("requests are listed, filtered and opened", async () => {
   await close(page);
 });
 
+test("the log shows, with lines of workers", async () => {
+  const page = await open(url);
+  await page.click("#log > summary");
+  await page.select("#log-level", "info");
+  await has(page, "#log-lines .from", "worker home-");
+  await has(page, "#log-lines .what", "call_done");
+  assert.ok(!(await page.$eval("#log-lines", (n) => n.textContent)).includes("private question"));
+  await page.select("#log-level", "error");
+  await page.waitForFunction(() => !document.querySelector("#log-lines .line.info"));
+  await page.select("#log-level", "info");
+  await has(page, "#log-lines .what", "request endpoint=");
+  await page.$eval("#log", (n) => n.scrollIntoView());
+  await shot(page, "log");
+  await accessible(page, "log");
+  await close(page);
+});
+
 test("models are described and can be found", async () => {
   const page = await open(`${url}/#/models`);
   await has(page, ".model-card h2", "home-chat-m");
@@ -372,6 +389,7 @@ test("conversations survive a reload, are renamed, deleted, and sent nowhere", a
   await has(page, ".msg.assistant .meta", "Completed");
   const reply = await text(page, ".msg.assistant .text");
   await page.reload({ waitUntil: "load" });
+  await has(page, ".column option", "home-chat-s");
   await has(page, ".msg.user", "is the garage door closed");
   assert.equal(await text(page, ".msg.assistant .text"), reply);
   assert.equal(await page.$eval("#set-system", (n) => n.value), "Be brief.");

@@ -66,7 +66,7 @@ const plain = (v) => {
 const settle = (v) => {
   if (Array.isArray(v)) return v.map(settle);
   if (v === null || typeof v !== "object") return v;
-  const drawn = ["completion_tokens_details", "cached_tokens", "cache_write_tokens", "id", "created", "ms", "at_ms", "queue_ms", "prefill_ms", "calls", "requests"];
+  const drawn = ["completion_tokens_details", "cached_tokens", "cache_write_tokens", "id", "created", "ms", "at_ms", "cpu_ms", "queue_ms", "prefill_ms", "calls", "requests"];
   return Object.fromEntries(Object.entries(v).filter(([name, value]) => value !== null && value !== undefined && value.length !== 0 && !drawn.includes(name))
     .sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => [name, settle(value)]));
 };

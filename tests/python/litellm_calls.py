@@ -13,7 +13,7 @@ litellm.suppress_debug_info = True
 call = client("litellm")
 HELLO = [{"role": "user", "content": "hello"}]
 OFF = [{"role": "system", "content": "You are Shoal, a helper that runs this home. Devices:\nlight.kitchen 'Kitchen Light' = on"}, {"role": "user", "content": "turn off the kitchen light"}]
-PROVIDERS = {"openai": V1, "hosted_vllm": V1, "llamafile": V1, "ollama_chat": URL, "ollama": URL}
+PROVIDERS = {"openai": V1, "hosted_vllm": V1, "llamafile": V1, "ollama_chat": URL, "ollama": URL, "anthropic": URL}
 
 
 class Light(BaseModel):
@@ -38,9 +38,9 @@ TOOL = {"type": "function", "function": {"name": "light.turn_off", "description"
     "type": "object", "properties": {"target": {"type": "string", "enum": ["light.kitchen", "light.hall"]}}, "required": ["target"], "additionalProperties": False}}}
 
 
-@call("completion: openai/, hosted_vllm/, ollama_chat/", "a tool is called; tool_choice; its result is sent back")
+@call("completion: openai/, hosted_vllm/, ollama_chat/, anthropic/", "a tool is called; tool_choice; its result is sent back")
 def _():
-    for provider in ("openai", "hosted_vllm", "ollama_chat"):
+    for provider in ("openai", "hosted_vllm", "ollama_chat", "anthropic"):
         first = ask(provider, OFF, tools=[TOOL]).choices[0].message
         equal([(c.function.name, json.loads(c.function.arguments)) for c in first.tool_calls], [("light.turn_off", {"target": "light.kitchen"})])
         assert ask(provider, [*OFF, first.model_dump(), {"role": "tool", "tool_call_id": first.tool_calls[0].id, "content": "off"}], tools=[TOOL]).choices[0].message.content
@@ -50,7 +50,7 @@ def _():
 
 @call("completion", "response_format: a pydantic model, by each provider")
 def _():
-    for provider in ("openai", "hosted_vllm", "ollama_chat", "ollama"):
+    for provider in ("openai", "hosted_vllm", "ollama_chat", "ollama", "anthropic"):
         Light.model_validate_json(ask(provider, model="plain", temperature=1, response_format=Light).choices[0].message.content)
 
 

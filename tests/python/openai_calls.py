@@ -5,6 +5,7 @@ import base64
 import json
 import math
 import struct
+import time
 from typing import Literal, Optional
 
 import httpx
@@ -399,6 +400,56 @@ def _():
         equal(api.files.delete(f.id).deleted, True)
     with rejects(openai.NotFoundError):
         api.files.retrieve(made[0].id)
+
+
+def batch_of(lines, endpoint, **more):
+    """The batch of these lines, once it has ended, and the lines of its two files by custom_id."""
+    data = "".join(json.dumps({"method": "POST", "url": endpoint, **line}) + "\n" for line in lines).encode()
+    file = api.files.create(file=("in.jsonl", data), purpose="batch")
+    made = api.batches.create(input_file_id=file.id, endpoint=endpoint, completion_window="24h", metadata={"for": "tests"}, **more)
+    equal((made.object, made.endpoint, made.input_file_id, made.metadata), ("batch", endpoint, file.id, {"for": "tests"}))
+    for _ in range(600):
+        b = api.batches.retrieve(made.id)
+        if b.status in ("completed", "failed", "expired", "cancelled"):
+            break
+        time.sleep(0.05)
+    read = lambda id: {line["custom_id"]: line for line in map(json.loads, api.files.content(id).text.splitlines())} if id else {}
+    return b, read(b.output_file_id), read(b.error_file_id)
+
+
+@call("batches.create, retrieve, list", "each line of a file is answered, or has an error, under its custom_id")
+def _():
+    chat = {"model": "home-chat-s", "messages": HELLO, "temperature": 0, "max_tokens": 8}
+    b, out, errors = batch_of([{"custom_id": "a", "body": chat}, {"custom_id": "b", "body": {**chat, "model": "no-such"}}], "/v1/chat/completions")
+    equal((b.status, b.request_counts.total, b.request_counts.completed, b.request_counts.failed), ("completed", 2, 1, 1))
+    ours = ask(HELLO, max_tokens=8).choices[0].message.content
+    equal((out["a"]["response"]["status_code"], out["a"]["response"]["body"]["choices"][0]["message"]["content"], out["a"]["error"]), (200, ours, None))
+    equal(errors["b"]["response"]["body"]["error"]["code"], "model_not_found")
+    for endpoint, body in (("/v1/embeddings", {"model": "home-embed", "input": "x"}), ("/v1/completions", {**chat, "prompt": "x"}), ("/v1/responses", {"model": "home-chat-s", "input": "x"})):
+        done, out, _ = batch_of([{"custom_id": "a", "body": body}], endpoint)
+        equal((done.status, out["a"]["response"]["status_code"]), ("completed", 200))
+    listed = [x.id for x in api.batches.list(limit=2)]
+    assert b.id in listed and len(set(listed)) == len(listed) >= 4
+    assert b.output_file_id in [f.id for f in api.files.list(purpose="batch_output")]
+
+
+@call("batches.create, cancel", "faults are told by line; what has not run when it is cancelled has an error; deleted files are gone")
+def _():
+    b, _, _ = batch_of([{"custom_id": "a", "body": {}}, {"custom_id": "a", "body": {}}, {"custom_id": "c"}], "/v1/embeddings")
+    equal((b.status, sorted((e.line, e.code) for e in b.errors.data)), ("failed", [(2, "duplicate_custom_id"), (3, "missing_required_parameter")]))
+    with rejects(openai.NotFoundError, "no such file"):
+        api.batches.create(input_file_id="file-1", endpoint="/v1/embeddings", completion_window="24h")
+    with rejects(openai.BadRequestError, "has ended"):
+        api.batches.cancel(b.id)
+    body = {"model": "home-chat-s", "messages": HELLO, "ignore_eos": True, "max_tokens": 200}
+    data = "".join(json.dumps({"custom_id": str(i), "method": "POST", "url": "/v1/chat/completions", "body": body}) + "\n" for i in range(50))
+    file = api.files.create(file=("in.jsonl", data.encode()), purpose="batch")
+    made = api.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+    equal(api.batches.cancel(made.id).status, "cancelling")
+    while (b := api.batches.retrieve(made.id)).status == "cancelling":
+        time.sleep(0.05)
+    equal((b.status, b.request_counts.completed + b.request_counts.failed), ("cancelled", b.request_counts.total))
+    equal(api.files.delete(file.id).deleted, True)
 
 
 @call("vector_stores.*", "a file is put in, found, and leaves again; stores and files are listed by pages")

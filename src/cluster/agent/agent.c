@@ -388,11 +388,11 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
         a->has_arbiter = true;
     }
     a->log_level = agent_copy(a->strings, o->log_level, &ok);
-    a->log_json = o->log_json;
     a->refused = o->refused;
     a->user = o->user;
     a->member = agent_copy(a->strings, o->member, &ok);
     a->packed = agent_copy(a->strings, o->packed, &ok);
+    a->crashes = agent_copy(a->strings, o->crashes, &ok);
     a->packed_mb = o->packed_mb;
     a->packed_min_mb = o->packed_min_mb;
     a->packed_check = o->packed_check;
@@ -436,6 +436,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     a->loop_time = env_uv(loop);
     a->e = opts->time ? opts->time : &a->loop_time;
     a->book_fd = -1;
+    for (int slot = 0; slot < WORKER_BOOK_SLOTS; slot++) a->kept_lines[slot] = -1;
     int rc = make_timers(a, err);
     if (rc == 0) rc = source_open(&a->source, g, "agent", err);
     if (rc == 0) rc = configure(a, opts, err);

@@ -12,6 +12,8 @@
  * The next agent takes over those that would be started with the same command line, under the same
  * generation; those that nothing wants within a minute are ended.
  *
+ * What a worker writes to its log (and else to standard error) becomes part of this process's log, with the field replica.
+ *
  * A model in stages is several specs of one name, each with its layers. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -81,13 +83,13 @@ typedef struct agent_options {
     const worker_spec *workers;
     size_t n_workers;
     const char *log_level;
-    bool log_json;
     const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     /* Where workers keep their packed weights (model/packed/packed_store.h), in MB at most, compared with their
      * digest before they are used; NULL: nowhere. Models of fewer MB than packed_min_mb keep none. */
     const char *packed;
     size_t packed_mb, packed_min_mb;
     bool packed_check;
+    const char *crashes; /* where workers keep reports of their crashes (os/crash.h); NULL: nowhere */
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
     const env *time;              /* NULL: the loop's (wire/env_uv.h). Must outlive the agent */
     /* A worker of that model could not start because of its file; may be NULL. No agent_ call inside. */

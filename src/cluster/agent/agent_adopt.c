@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -52,10 +53,22 @@ static int open_book(agent *a, shoal_err *err)
     return rc;
 }
 
+/* What an ended process has written, its crash report maybe, is logged now. */
+static void end_lines(agent *a, int slot)
+{
+    char id[WORKER_BOOK_ID];
+    if (a->kept_lines[slot] < 0) return;
+    snprintf(id, sizeof id, "%.*s", WORKER_BOOK_ID - 1, worker_book_at(a->book, slot)->id);
+    lines_close(lines_open(a->loop, id, a->kept_lines[slot]));
+    a->kept_lines[slot] = -1;
+}
+
 static void agent_adopt_look_at(agent *a, int slot)
 {
     worker_entry *e = worker_book_at(a->book, slot);
     worker_claim claim = worker_book_claim(e, lives(e));
+    a->kept_lines[slot] = lines_take(slot);
+    if (claim == CLAIM_NOTHING) end_lines(a, slot);
     if (claim != CLAIM_NOTHING) a->unclaimed |= bit(slot);
     if (claim == CLAIM_NOTHING && e->used && a->has_arbiter && a->arbiter.reap)
         a->arbiter.reap(a->arbiter.user, slot);
@@ -84,6 +97,7 @@ void adopt_close(agent *a)
 {
     if (!a->book) return;
     adopt_kill_unclaimed(a); /* without the list nobody would */
+    for (int slot = 0; slot < WORKER_BOOK_SLOTS; slot++) end_lines(a, slot);
     handover_forget(a->book_fd);
     close(a->book_fd);
     worker_book_free(a->book);
@@ -152,6 +166,8 @@ bool adopt_take(child *c)
     if (!l) return false;
     bool same = !e->leaving && digest_args(c, &now) && memcmp(&now, &e->args, sizeof now) == 0;
     a->unclaimed &= ~bit(c->slot);
+    if (a->kept_lines[c->slot] >= 0) l->lines = lines_open(a->loop, c->id, a->kept_lines[c->slot]);
+    a->kept_lines[c->slot] = -1;
     c->life = l;
     c->process.pid = l->pid;
     c->started_ns = e->started_ns;
@@ -199,6 +215,7 @@ void adopt_note_end(const child *c)
 static void unclaimed_ended(agent *a, int slot)
 {
     a->unclaimed &= ~bit(slot);
+    end_lines(a, slot);
     worker_book_clear(a->book, slot);
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, slot);
     if (!a->stopping) agent_settle(a); /* a worker may have found no free slot */

@@ -94,8 +94,9 @@ void args_build(args *x, const child *c)
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) agent_args_put_str(x, "--adapter", c->spec.adapters[i]);
     put_stages(x, c);
     put_packed(x, c);
+    agent_args_put_str(x, "--crashes", a->crashes);
     agent_args_put_str(x, "--log-level", a->log_level);
-    if (a->log_json) agent_args_put(x, "--json-log");
+    agent_args_put(x, "--json-log");       /* agent_lines.c reads it */
     if (a->has_arbiter && !kind->device) { /* who computes on a device waits for no core */
         put_size(x, "--arbiter-fd", ARBITER_FD);
         char *slot = arena_printf(x->a, "%d", c->slot);

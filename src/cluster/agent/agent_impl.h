@@ -15,6 +15,7 @@ enum { AGENT_WATCH_MS = 100 };
 enum { MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES) };
 
 typedef struct child child;
+typedef struct worker_lines worker_lines;
 
 /* A file, or that there was none, as far as a look without reading tells. */
 struct file_mark {
@@ -27,8 +28,9 @@ typedef struct life {
     uv_process_t process; /* first */
     child *of;
     int says; /* what the worker wrote to its standard output: why it cannot start; -1: it was adopted */
-    int pid, pidfd; /* pidfd -1: `process` is used */
-    bool replaced;  /* of an earlier life, with other options: the child starts again when it is gone */
+    worker_lines *lines; /* what it writes to its standard error; NULL: it writes to ours */
+    int pid, pidfd;      /* pidfd -1: `process` is used */
+    bool replaced;       /* of an earlier life, with other options: the child starts again when it is gone */
 } life;
 
 /* What agent_watch.c has seen of that life. */
@@ -76,18 +78,18 @@ struct agent {
     bool has_arbiter, stopping;
     rundir dir;
     char *program, *shown; /* what is executed, and what its argv[0] says */
-    char *log_level, *member, *packed;
+    char *log_level, *member, *packed, *crashes;
     void (*refused)(void *user, const char *model);
     void *user;
     size_t packed_mb, packed_min_mb;
     bool packed_check;
-    bool log_json;
     child **children;
     size_t n, cap;
     env_timer *kill, *watch, *unclaimed_over;
     worker_book *book; /* NULL: not supervised */
     int book_fd;
     uint64_t unclaimed; /* slots with a process of the life before, which no child has taken over */
+    int kept_lines[WORKER_BOOK_SLOTS]; /* and what these processes write; -1: none */
     void (*done)(void *user);
     void *done_user;
 };
@@ -104,11 +106,22 @@ void args_build(args *x, const child *c);
 bool args_digest(const args *x, sha256_digest *ret);
 
 /* ---- agent_spawn.c: processes ---- */
-/* uv_spawn, or, supervised, a child of the supervisor. A libuv error code. */
-int life_spawn(life *l, int says, args *x);
+/* uv_spawn, or, supervised, a child of the supervisor. err: its standard error. A libuv error code. */
+int life_spawn(life *l, int says, int err, args *x);
 void life_kill(life *l, int sig);
 /* Closed and freed, at once or by the loop. */
 void life_free(life *l);
+
+/* ---- agent_lines.c: what workers write to standard error ---- */
+int lines_pipe(int ret_ends[2]); /* the reading end first; -1 with errno */
+/* Takes fd, the reading end. NULL: no memory. */
+worker_lines *lines_open(uv_loop_t *loop, const char *replica, int fd);
+void lines_close(worker_lines *w); /* accepts NULL */
+/* Over a crash of this process; -1: nothing is kept. */
+void lines_keep(int slot, int fd);
+int lines_take(int slot);
+/* A line without its end: of the worker's log, or whatever else. */
+void worker_line(const char *replica, const char *s, size_t n);
 
 /* ---- agent_adopt.c: what the life before left ---- */
 int adopt_open(agent *a, shoal_err *err); /* nothing where nobody supervises */

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "logging/log.h"
+#include "os/crash.h"
 
 enum {
     BACKOFF_MIN_MS = 50,
@@ -120,6 +122,26 @@ static void restart_later(child *c)
         LOG_I("crashes", c->process.n_crashes));
 }
 
+/* When this life began, in seconds since 1970, or a little before. */
+static uint64_t began_s(const child *c)
+{
+    enum { SLACK_S = 2 };
+    uint64_t now_s = (uint64_t)time(NULL),
+             age_s = (agent_now_ns(c->a) - c->started_ns) / 1000000000u + SLACK_S;
+    return now_s > age_s ? now_s - age_s : 0;
+}
+
+/* The report that it kept, if it could. */
+static void find_report(child *c, int pid, int sig, char *why, size_t cap)
+{
+    char name[CRASH_NAME_BYTES];
+    size_t n = strlen(why);
+    if (sig) *c->process.report = '\0';
+    if (!crash_is_fatal(sig) || !crash_find(c->a->crashes, "worker", pid, began_s(c), name)) return;
+    strcpy(c->process.report, name);
+    snprintf(why + n, cap - n, "; shoal crash %s shows more", name);
+}
+
 static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
 {
     ssize_t n = l->says >= 0 ? read(l->says, out, cap - 1) : 0;
@@ -152,7 +174,9 @@ void life_over(life *l, int64_t code, int sig)
     char why[256];
     describe_exit(l, code, sig, why, sizeof why);
     bool replaced = l->replaced && !a->stopping;
-    life_free(l);
+    int pid = l->pid;
+    find_report(c, pid, sig, why, sizeof why);
+    life_free(l); /* its last lines are logged before its end is */
     c->life = NULL;
     c->process.pid = 0;
     adopt_note_end(c);
@@ -167,7 +191,8 @@ void life_over(life *l, int64_t code, int sig)
     bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0 || !c->served);
     if (crashed) c->process.n_crashes++;
     LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
-        LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
+        LOG_I("pid", pid), LOG_I("code", code), LOG_I("signal", sig),
+        LOG_S("reason", a->stopping ? "stopped" : why));
     if (a->stopping) {
         child_tell(c, REPLICA_DOWN, "stopped", NULL);
         agent_check_all_gone(a);
@@ -187,6 +212,20 @@ void life_over(life *l, int64_t code, int sig)
     restart_later(c);
 }
 
+/* Its standard error is ours where there can be no pipe. */
+static int spawn_with_lines(life *l, int says, args *x)
+{
+    child *c = l->of;
+    int ends[2] = {-1, -1};
+    bool piped = lines_pipe(ends) == 0;
+    if (piped && c->a->book) lines_keep(c->slot, ends[0]);
+    int rc = life_spawn(l, says, piped ? ends[1] : STDERR_FILENO, x);
+    if (!piped) return rc;
+    close(ends[1]);
+    l->lines = lines_open(c->a->loop, c->id, ends[0]);
+    return rc;
+}
+
 static int launch(child *c, shoal_err *err)
 {
     args x = {.a = arena_new(0)};
@@ -202,7 +241,7 @@ static int launch(child *c, shoal_err *err)
     *l = (life){.of = c, .says = ends[0], .pidfd = -1};
     if (rc == 0) {
         adopt_note(c, &x);
-        rc = life_spawn(l, ends[1], &x);
+        rc = spawn_with_lines(l, ends[1], &x);
         close(ends[1]);
         if (rc != 0) life_free(l);
     } else {

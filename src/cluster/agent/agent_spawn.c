@@ -23,14 +23,14 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     life_over((life *)p, code, sig);
 }
 
-/* The worker's standard streams: nothing to read, `says` to write to, our stderr for its log. */
-static int spawn_own(life *l, int says, args *x)
+/* The worker's standard streams: nothing to read, `says` to write to, `err` for its log. */
+static int spawn_own(life *l, int says, int err, args *x)
 {
     const agent *a = l->of->a;
     uv_stdio_container_t io[4] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = says},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = err},
         {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
     };
     uv_process_options_t o = {.exit_cb = exited,
@@ -48,7 +48,7 @@ static int spawn_own(life *l, int says, args *x)
 enum { FIRST_FREE_FD = 10 }; /* above those that the worker gets */
 
 /* Between clone and exec: system calls only. The same descriptors as spawn_own's. */
-static void become_worker(const agent *a, volatile int32_t *pid, int says, args *x)
+static void become_worker(const agent *a, volatile int32_t *pid, int says, int err, args *x)
 {
     static const char sorry[] = "the program cannot be executed";
     sigset_t none;
@@ -57,8 +57,10 @@ static void become_worker(const agent *a, volatile int32_t *pid, int says, args 
     for (int s = 1; s < NSIG; s++) sigaction(s, &usual, NULL);
     int null = open("/dev/null", O_RDONLY), arbiter = -1;
     int out = fcntl(says, F_DUPFD, FIRST_FREE_FD), in = fcntl(null, F_DUPFD, FIRST_FREE_FD);
+    int log = err == STDERR_FILENO ? err : fcntl(err, F_DUPFD, FIRST_FREE_FD);
     if (a->has_arbiter) arbiter = fcntl(a->arbiter.fd, F_DUPFD, FIRST_FREE_FD);
-    bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0;
+    bool ok = in >= 0 && out >= 0 && log >= 0 && dup2(in, STDIN_FILENO) >= 0 &&
+              dup2(out, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0;
     if (a->has_arbiter) ok = ok && arbiter >= 0 && dup2(arbiter, STDERR_FILENO + 1) >= 0;
     int first = STDERR_FILENO + (a->has_arbiter ? 2 : 1);
     syscall(SYS_close_range, first, ~0u, 0); /* an old kernel cannot: what is ours is close-on-exec anyway */
@@ -71,7 +73,7 @@ static void become_worker(const agent *a, volatile int32_t *pid, int says, args 
     _exit(127);
 }
 
-static int spawn_for_supervisor(life *l, int says, args *x)
+static int spawn_for_supervisor(life *l, int says, int err, args *x)
 {
     const agent *a = l->of->a;
     volatile int32_t *pid = &worker_book_at(a->book, l->of->slot)->pid;
@@ -80,7 +82,7 @@ static int spawn_for_supervisor(life *l, int says, args *x)
     sigfillset(&all); /* libuv's handlers, run in the child, would write into our pipe */
     sigprocmask(SIG_SETMASK, &all, &before);
     long rc = syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD | SIGCHLD, 0, &pidfd, 0, 0);
-    if (rc == 0) become_worker(a, pid, says, x);
+    if (rc == 0) become_worker(a, pid, says, err, x);
     int saved = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (rc < 0) return -saved;
@@ -90,9 +92,9 @@ static int spawn_for_supervisor(life *l, int says, args *x)
     return 0;
 }
 
-int life_spawn(life *l, int says, args *x)
+int life_spawn(life *l, int says, int err, args *x)
 {
-    return l->of->a->book ? spawn_for_supervisor(l, says, x) : spawn_own(l, says, x);
+    return l->of->a->book ? spawn_for_supervisor(l, says, err, x) : spawn_own(l, says, err, x);
 }
 
 /* ---- any ---------------------------------------------------------------------------------------------- */
@@ -119,6 +121,7 @@ static void life_closed(uv_handle_t *h)
 
 void life_free(life *l)
 {
+    lines_close(l->lines);
     if (l->says >= 0) close(l->says);
     if (l->pidfd >= 0) close(l->pidfd);
     if (l->of->a->book)

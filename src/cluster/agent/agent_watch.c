@@ -96,6 +96,7 @@ void agent_watch(void *user)
 {
     agent *a = user;
     a->e->timer_start(a->watch, AGENT_WATCH_MS);
+    log_tell_repeats(false);
     for (size_t i = 0; i < a->n; i++) {
         child *c = a->children[i];
         if (!c->life || c->watch.killed) continue;

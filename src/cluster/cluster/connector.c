@@ -16,12 +16,6 @@ enum {
     FAR_ANSWER_MS = 2000,
 };
 
-static bool is_here(const address *a)
-{
-    return a->is_unix || strcmp(a->host, "localhost") == 0 || strcmp(a->host, "::1") == 0 ||
-           strncmp(a->host, "127.", 4) == 0;
-}
-
 static int open_here(uv_loop_t *loop, grpc_channel **ret, const char *where, transport_scratch *scratch,
                      const grpc_channel_events *ev, shoal_err *err)
 {
@@ -29,7 +23,7 @@ static int open_here(uv_loop_t *loop, grpc_channel **ret, const char *where, tra
     address a;
     int rc = address_parse(&a, where, err);
     if (rc != 0) return rc;
-    if (!is_here(&a))
+    if (!address_is_here(&a))
         return err_set(err, SHOAL_EINVALID,
                        "%.200s is on another machine, and nothing is sent there in clear text", where);
     return grpc_channel_open(ret, loop, where, &o, ev, err);
@@ -57,7 +51,7 @@ connector connector_grpc(uv_loop_t *loop)
                        .user = loop};
 }
 
-/* ---- through relays ------------------------------------------------------------------------------ */
+/* ---- on other machines --------------------------------------------------------------------------- */
 
 static bool copy_part(char *to, size_t size, const char *from, const char *end)
 {
@@ -82,24 +76,42 @@ bool connector_parse(const char *text, char ret_address[CONNECTOR_ADDRESS_SIZE],
     return true;
 }
 
+static grpc_channel_options far_options(connector_remote *far)
+{
+    return (grpc_channel_options){.scratch = &far->scratch,
+                                  .connect_timeout_ms = FAR_CONNECT_MS,
+                                  .keepalive_ms = FAR_SILENCE_MS,
+                                  .keepalive_timeout_ms = FAR_ANSWER_MS};
+}
+
+/* A worker that listens by itself. */
+static int open_alone(connector_remote *far, grpc_channel **ret, const char *where,
+                      const grpc_channel_events *ev, shoal_err *err)
+{
+    address a;
+    int rc = address_parse(&a, where, err);
+    if (rc != 0) return rc;
+    if (!far->workers_tls || a.is_unix) return open_here(far->loop, ret, where, &far->scratch, ev, err);
+    grpc_channel_options o = far_options(far);
+    o.tls = far->workers_tls;
+    o.server_name = far->workers_name;
+    return grpc_channel_open(ret, far->loop, where, &o, ev, err);
+}
+
 static int open_far(void *user, grpc_channel **ret, const char *where, const grpc_channel_events *ev,
                     shoal_err *err)
 {
     connector_remote *far = user;
     char at[CONNECTOR_ADDRESS_SIZE], node[CONNECTOR_NODE_SIZE];
     const char *worker;
-    if (strncmp(where, RELAY, strlen(RELAY)) != 0)
-        return open_here(far->loop, ret, where, &far->scratch, ev, err);
+    if (strncmp(where, RELAY, strlen(RELAY)) != 0) return open_alone(far, ret, where, ev, err);
     if (!connector_parse(where, at, node, &worker))
         return err_set(err, SHOAL_EINVALID, "\"%s\" is no address of a worker behind a relay", where);
     if (!far->tls) return err_set(err, SHOAL_EUNAVAILABLE, "%s: this gateway has no certificate", where);
-    const grpc_channel_options o = {.tls = far->tls,
-                                    .server_name = node,
-                                    .sni = worker,
-                                    .scratch = &far->scratch,
-                                    .connect_timeout_ms = FAR_CONNECT_MS,
-                                    .keepalive_ms = FAR_SILENCE_MS,
-                                    .keepalive_timeout_ms = FAR_ANSWER_MS};
+    grpc_channel_options o = far_options(far);
+    o.tls = far->tls;
+    o.server_name = node;
+    o.sni = worker;
     return grpc_channel_open(ret, far->loop, at, &o, ev, err);
 }
 

@@ -33,11 +33,15 @@ typedef struct connector {
 /* In clear text, and therefore to this machine only: to another open says SHOAL_EINVALID. */
 connector connector_grpc(uv_loop_t *loop);
 
-/* The same, and workers of other machines behind their relays (relay.h): "relay:HOST:PORT/NODE/WORKER", whose
+/* The same, and workers of other machines: by TLS at their own addresses, or behind their relays (relay.h): "relay:HOST:PORT/NODE/WORKER", whose
  * relay must prove to be NODE. */
 typedef struct connector_remote {
     uv_loop_t *loop;
     tls_context *tls; /* a gateway's, as client; NULL: other machines cannot be reached yet. Borrowed */
+    /* Of workers with a TCP address of their own (discovery.tls): as client, and the name that their certificates
+     * must have. NULL: those of this machine alone are reached, in clear text. Borrowed */
+    tls_context *workers_tls;
+    const char *workers_name;
     transport_scratch scratch; /* in which all channels read, a hundred of them or one */
 } connector_remote;
 connector connector_relays(connector_remote *far); /* far must outlive what uses it */

@@ -18,6 +18,8 @@ enum {
     DESCRIBE_TIMEOUT_MS = 5000,
     /* Or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most. */
     POLL_MS = 200,
+    REST_MS = 500,      /* of one on this machine that has nothing to do, until it gets a call */
+    TOGETHER_MAX = 32,  /* so few are polled in one turn of the loop, for one wake instead of as many */
     MISSED_MS = 300,    /* no answer for so long: no new calls, and its agent looks what it does */
     LOOK_MS = 200,      /* until the next look at one that owes an answer */
     ABANDON_MS = 1000,  /* of a worker elsewhere: its calls move to others that answer */
@@ -116,6 +118,15 @@ static bool makes_sense(const Shoal__V1__ModelInfo *m)
     return ok;
 }
 
+/* Else what answers at the address is another model by now. */
+static bool is_meant(const health_poller *l, const Shoal__V1__ModelInfo *m)
+{
+    if (!l->g->names_required || strcmp(l->r.source, "agent") == 0 || strcmp(m->name, l->r.model) == 0)
+        return true;
+    LOG(LOG_WARN, "registry", "serves_another", LOG_S("replica", l->r.id), LOG_S("model", m->name));
+    return false;
+}
+
 /* A worker older than identities runs our own engine on the file as it is, and resumes exactly. From here on
  * every described replica has an identity. */
 static bool settle_identity(Shoal__V1__ModelInfo *m)
@@ -136,7 +147,7 @@ static void described(void *user, const uint8_t *msg, size_t n)
     Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
     bool sense = info && makes_sense(info);
     if (info && !sense) LOG(LOG_WARN, "registry", "describes_nonsense", LOG_S("replica", l->r.id));
-    if (info && (!sense || !settle_identity(info))) {
+    if (info && (!sense || !is_meant(l, info) || !settle_identity(info))) {
         shoal__v1__model_info__free_unpacked(info, NULL);
         info = NULL;
     }
@@ -254,17 +265,34 @@ static void polled(void *user, const uint8_t *msg, size_t n)
     set_silent(l, false);
 }
 
-/* Until the next poll, counted from the last. */
+/* Until the next poll: of a few replicas all at the same time, else counted from the last. */
 static uint64_t poll_in_ms(const health_poller *l)
 {
-    double every = l->g->n > POLL_MS ? (double)l->g->n : POLL_MS, past = ms_since(l, l->polled_ns);
-    return past < every ? (uint64_t)(every - past) : 0;
+    uint64_t every = l->rests ? REST_MS : POLL_MS;
+    if (l->g->n <= TOGETHER_MAX) return every - registry_now(l->g) / 1000000 % every;
+    double of_all = (double)(l->g->n > every ? l->g->n : every), past = ms_since(l, l->polled_ns);
+    return past < of_all ? (uint64_t)(of_all - past) : 0;
+}
+
+static bool has_nothing_to_do(const health_poller *l)
+{
+    const Shoal__V1__Stats *s = l->r.stats;
+    return !l->r.node && l->r.load.n_in_flight == 0 && s && s->n_running + s->n_waiting == 0;
+}
+
+void replica_gets_call(replica *r)
+{
+    health_poller *l = (health_poller *)r;
+    if (!l->rests) return;
+    l->rests = false;
+    if (l->r.state == REPLICA_READY && !l->polling) start_timer(l, poll_in_ms(l));
 }
 
 static void poll_ended(void *user, grpc_status status, const char *message)
 {
     health_poller *l = user;
     l->polling = NULL;
+    l->rests = has_nothing_to_do(l);
     if (l->r.state == REPLICA_READY) start_timer(l, poll_in_ms(l));
 }
 

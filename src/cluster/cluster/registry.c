@@ -66,6 +66,11 @@ void registry_set_watts(registry *g, double watts)
     g->watts = watts;
 }
 
+void registry_require_names(registry *g)
+{
+    g->names_required = true;
+}
+
 double registry_watts(const registry *g)
 {
     return g->watts;

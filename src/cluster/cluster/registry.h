@@ -37,6 +37,9 @@ const router_spill *registry_spill(const registry *g);
 /* What a busy core of a worker's machine takes, where it cannot be measured; 0: not known. */
 void registry_set_watts(registry *g, double watts);
 double registry_watts(const registry *g);
+/* Workers that no agent started must say that they serve the model that their source says: their addresses may come to
+ * belong to others, as those of pods do. */
+void registry_require_names(registry *g);
 bool registry_is_away(const registry *g, const replica *r);
 const env *registry_env(const registry *g);
 const connector *registry_connector(const registry *g);

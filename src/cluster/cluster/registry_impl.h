@@ -43,6 +43,7 @@ struct health_poller {
     bool uncounted; /* its source knows no generations: each connection is a life */
     bool wanted;    /* a process is there, or shall be looked for */
     bool has_read;  /* the loop has read its sockets since the time to look came */
+    bool rests;     /* it had nothing to do at its last poll, and has got no call since */
     env_timer *timer;
     uint64_t retry_ms;
     grpc_client_call *describing, *polling;
@@ -72,6 +73,7 @@ struct registry {
     char *site; /* NULL: none */
     router_spill spill;
     double watts;
+    bool names_required; /* registry_require_names */
     health_poller **pollers; /* in the order in which they came */
     size_t n, cap;
     model_set **models;

@@ -44,6 +44,7 @@ const char *replica_state_name(replica_state s);
 typedef struct process {
     int pid; /* 0: none, or not said */
     unsigned n_restarts, n_crashes;
+    char report[64]; /* of the last crash: a file of os/crash.h on its machine; "": none */
     /* The agent watches it, and ends it when it hangs: does it work now, or would if it got a core
      * (liveness.h)? NULL: nobody does. */
     bool (*is_at_work)(void *worker);
@@ -76,6 +77,9 @@ typedef struct replica {
     double rtt_ms;              /* there and back, as the polls of late measured it; 0: not yet */
     load load;                  /* kept by whoever starts calls */
 } replica;
+
+/* A call goes there: it is polled as often as those that work. */
+void replica_gets_call(replica *r);
 
 /* Its worker works, or would if its machine gave it a core: that it says nothing is no silence. */
 bool replica_is_at_work(const replica *r);

@@ -1,6 +1,12 @@
-/* table.h: members that a person wrote down: workers that run all the time, at addresses that stay.
+/* table.h: members that a list names: workers that others run, at addresses that the list gives.
  *
- * What nobody starts, nobody knows the generation of: each connection counts as a life (source.h). */
+ *     table *t;
+ *     table_open(&t, g, rows, n, &err);
+ *     table_set(t, others, n_others, &err);   // the list was read again
+ *     table_close(t);
+ *
+ * A model of the list exists, also while it has no worker. What nobody starts, nobody knows the generation of: each
+ * connection counts as a life (source.h). Loop thread only. */
 #ifndef CLUSTER_TABLE_H
 #define CLUSTER_TABLE_H
 
@@ -9,14 +15,19 @@
 #include "base/err.h"
 
 typedef struct registry registry;
-typedef struct source source;
+typedef struct table table;
 
 typedef struct table_row {
-    const char *model, *address;
+    const char *model;
+    const char *address; /* NULL: this model has no worker now */
 } table_row;
 
-/* Their ids are "ADDRESS/MODEL". The source is synced at once, and source_close drops them. SHOAL_EINVALID:
- * the same row twice. */
-int table_open(source **ret, registry *g, const table_row *rows, size_t n, shoal_err *err);
+/* A source that is synced at once. Ids are "ADDRESS/MODEL"; equal rows are one member. */
+int table_open(table **ret, registry *g, const table_row *rows, size_t n, shoal_err *err);
+/* These rows from now on. Members that stay are not disturbed; calls that run at one that goes move to another. On
+ * failure none has gone, and some of the new ones may be there: try again. */
+int table_set(table *t, const table_row *rows, size_t n, shoal_err *err);
+/* Drops its members; accepts NULL. Before the registry goes. */
+void table_close(table *t);
 
 #endif

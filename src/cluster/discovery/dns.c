@@ -17,8 +17,6 @@ enum {
     TYPE_SRV = 33,
     ASK_MIN_MS = 1000,
     ASK_MAX_MS = 300000,
-    RETRY_MIN_MS = 1000, /* after a failure, doubling */
-    RETRY_MAX_MS = 30000,
     TIMEOUT_MS = 2000,
     ID_BYTES = DNS_NAME_BYTES + 160,
 };
@@ -82,11 +80,12 @@ static void ask_again(question *q, uint64_t ms)
     env_of(q->d)->timer_start(q->again, ms);
 }
 
-static void failed(question *q, const char *why)
+/* empty: the server says that there are no records. */
+static void failed(question *q, const char *why, bool empty)
 {
     snprintf(q->trouble, sizeof q->trouble, "%.80s: %.60s", q->name, why);
+    q->retry_ms = dns_retry_ms(q->retry_ms, empty);
     ask_again(q, q->retry_ms);
-    q->retry_ms = q->retry_ms < RETRY_MAX_MS / 2 ? 2 * q->retry_ms : RETRY_MAX_MS;
     tell_source(q->d);
 }
 
@@ -132,7 +131,7 @@ static void take_view(question *q, const dns_answer *a)
     }
     if (rc != 0) {
         free(ids);
-        failed(q, err.message);
+        failed(q, err.message, false);
         return;
     }
     for (size_t i = 0; i < q->n_ids; i++)
@@ -146,7 +145,7 @@ static void take_view(question *q, const dns_answer *a)
         LOG_I("ttl_s", a->ttl_s));
     *q->trouble = '\0';
     q->answered = true;
-    q->retry_ms = RETRY_MIN_MS;
+    q->retry_ms = 0;
     ask_again(q, ms < ASK_MIN_MS ? ASK_MIN_MS : ms > ASK_MAX_MS ? ASK_MAX_MS : ms);
     tell_source(q->d);
 }
@@ -158,11 +157,12 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *msg, i
     shoal_err err;
     if (q->d->closing || status == ARES_EDESTRUCTION || status == ARES_ECANCELLED) return;
     if (status != ARES_SUCCESS)
-        failed(q, status == ARES_ENODATA ? "it has no SRV records" : ares_strerror(status));
+        failed(q, status == ARES_ENODATA ? "it has no SRV records" : ares_strerror(status),
+               status == ARES_ENODATA || status == ARES_ENOTFOUND);
     else if (dns_answer_parse(msg, (size_t)n, &a, &err) != 0)
-        failed(q, err.message);
+        failed(q, err.message, false);
     else if (a.n == 0)
-        failed(q, "it has no SRV records");
+        failed(q, "it has no SRV records", true);
     else
         take_view(q, &a);
     dns_answer_done(&a);
@@ -268,7 +268,7 @@ static int open_ares(dns *d, const dns_options *o, shoal_err *err)
 static int add_question(dns *d, const dns_name *n, shoal_err *err)
 {
     question *q = &d->questions[d->n];
-    *q = (question){.d = d, .retry_ms = RETRY_MIN_MS};
+    *q = (question){.d = d};
     q->name = arena_strdup(d->strings, n->name);
     q->model = arena_strdup(d->strings, n->model);
     q->again = env_of(d)->timer_new(env_of(d)->user, dns_ask, q);

@@ -179,3 +179,10 @@ void dns_answer_done(dns_answer *a)
     free(a->list);
     *a = (dns_answer){0};
 }
+
+uint64_t dns_retry_ms(uint64_t last_ms, bool empty)
+{
+    const uint64_t first = 1000, most = empty ? 4000 : 30000;
+    uint64_t next = last_ms ? 2 * last_ms : first;
+    return next < most ? next : most;
+}

@@ -6,6 +6,7 @@
 #ifndef DISCOVERY_DNS_ANSWER_H
 #define DISCOVERY_DNS_ANSWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,5 +31,10 @@ typedef struct dns_answer {
  * none. */
 int dns_answer_parse(const uint8_t *msg, size_t n, dns_answer *ret, shoal_err *err);
 void dns_answer_done(dns_answer *a);
+
+/* How long to wait before a name is queried again that was not answered with records; last_ms: the wait before, 0 after an
+ * answer. It doubles: up to 30 s if the query failed, up to 4 s if the name has no records (empty), since a model that
+ * has been scaled to zero gets its first worker while requests wait for it. */
+uint64_t dns_retry_ms(uint64_t last_ms, bool empty);
 
 #endif

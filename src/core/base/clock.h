@@ -5,11 +5,28 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t clock_ns(void)
+static inline uint64_t clock_read_ns(clockid_t of)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(of, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_ns(void)
+{
+    return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+/* How long this thread has had a core. */
+static inline uint64_t clock_thread_cpu_ns(void)
+{
+    return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* How long all threads of this process have had one. */
+static inline uint64_t clock_process_cpu_ns(void)
+{
+    return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static inline double clock_ms_since(uint64_t start_ns)

@@ -346,3 +346,11 @@ int file_replace(const char *path, const buf *text, shoal_err *err)
     file_writer_close(w);
     return rc;
 }
+
+int file_try_replace(const char *path, shoal_err *err)
+{
+    file_writer *w = NULL;
+    int rc = path ? file_writer_open(&w, path, err) : 0;
+    file_writer_close(w);
+    return rc;
+}

@@ -89,5 +89,7 @@ int file_writer_commit(file_writer *w, shoal_err *err); /* does not free w */
 void file_writer_close(file_writer *w);
 /* All of it at once, in this way. SHOAL_ENOMEM: text has failed. */
 int file_replace(const char *path, const buf *text, shoal_err *err);
+/* Could it be replaced now? For who has long work ahead of it. NULL: nothing is to be written, 0. */
+int file_try_replace(const char *path, shoal_err *err);
 
 #endif

@@ -219,3 +219,14 @@ int number_compare_doubles(const void *a, const void *b)
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
+
+double number_quantile(double *values, size_t n, double q)
+{
+    qsort(values, n, sizeof *values, number_compare_doubles);
+    size_t skip = 0;
+    while (skip < n && values[skip] < 0) skip++;
+    n -= skip;
+    if (n == 0) return 0;
+    size_t rank = (size_t)(q * (double)n);
+    return values[skip + (rank < n ? rank : n - 1)];
+}

@@ -34,4 +34,7 @@ int number_put_u64(buf *out, uint64_t v);
 /* Of qsort, for doubles in ascending order. */
 int number_compare_doubles(const void *a, const void *b);
 
+/* The q-quantile by nearest rank; sorts values[n]. Negative ones (failures) are left out; 0 when none is left. */
+double number_quantile(double *values, size_t n, double q);
+
 #endif

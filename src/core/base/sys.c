@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,19 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
+#define SHORT_TURN_NS 1000000
+
+/* The first line of a file of proc or sys, which are whole in one read. */
 static bool read_line(const char *path, char *line, size_t n)
 {
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    bool ok = fgets(line, (int)n, f) != NULL;
-    fclose(f);
-    if (ok) line[strcspn(line, "\n")] = '\0';
-    return ok;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t len = read(fd, line, n - 1);
+    close(fd);
+    line[len > 0 ? len : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    return len > 0;
 }
 
 /* The least quota on the way from this process's cgroup up to the root; 0 when there is none. */
@@ -76,6 +82,16 @@ int sys_core_count(void)
     return cores < 1 ? 1 : cores;
 }
 
+/* "0.20 0.18 0.12 1/80 11206": the fourth number is of threads that run or could run. */
+int sys_free_cores(void)
+{
+    char line[128];
+    int n_running = 1, n_cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (read_line("/proc/loadavg", line, sizeof line)) (void)sscanf(line, "%*s %*s %*s %d/", &n_running);
+    int n_free = n_cores - (n_running - 1);
+    return n_free < 1 ? 1 : n_free;
+}
+
 size_t sys_rss_bytes(int pid)
 {
     char path[64], line[128];
@@ -86,11 +102,11 @@ size_t sys_rss_bytes(int pid)
 }
 
 /* "12345 678 9": nanoseconds on a core, nanoseconds waiting for one, turns (sched-stats.rst). */
-static uint64_t run_delay_of(const char *tid)
+static uint64_t run_delay_of(const char *thread)
 {
     char path[300], line[128];
     unsigned long long ran, waited;
-    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", tid);
+    snprintf(path, sizeof path, "/proc/%s/schedstat", thread);
     return read_line(path, line, sizeof line) && sscanf(line, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
 }
 
@@ -99,11 +115,49 @@ uint64_t sys_run_delay_ns(void)
     uint64_t most = 0;
     DIR *d = opendir("/proc/self/task");
     for (struct dirent *e; d && (e = readdir(d));) {
-        uint64_t ns = run_delay_of(e->d_name);
+        char thread[280];
+        if (*e->d_name == '.') continue;
+        snprintf(thread, sizeof thread, "self/task/%s", e->d_name);
+        uint64_t ns = run_delay_of(thread);
         if (ns > most) most = ns;
     }
     if (d) closedir(d);
     return most;
+}
+
+uint64_t sys_thread_run_delay_ns(void)
+{
+    return run_delay_of("thread-self");
+}
+
+/* struct sched_attr of sched_setattr(2), which not every libc declares; its first version. */
+typedef struct turn_attr {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} turn_attr;
+
+static bool get_attr(turn_attr *ret)
+{
+    *ret = (turn_attr){0};
+    return syscall(SYS_sched_getattr, 0, ret, sizeof *ret, 0) == 0;
+}
+
+void sys_short_turns(void)
+{
+    turn_attr a;
+    if (!get_attr(&a) || a.policy != SCHED_OTHER || a.runtime <= SHORT_TURN_NS) return;
+    a.size = sizeof a;
+    a.runtime = SHORT_TURN_NS;
+    syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+uint64_t sys_turn_ns(void)
+{
+    turn_attr a;
+    return get_attr(&a) ? a.runtime : 0;
 }
 
 void rng_bytes(void *out, unsigned n)

@@ -45,6 +45,19 @@ static inline bool words_same(const char *a, const char *b)
 {
     return *a == *b && strcmp(a, b) == 0;
 }
+/* The first eight bytes of a word, behind a shorter one zeros: words that differ in them are not the same. */
+static inline uint64_t words_key(const char *s)
+{
+    uint64_t key = 0;
+    memcpy(&key, s, strnlen(s, sizeof key));
+    return key;
+}
+/* words_same of words whose keys are known. */
+static inline bool words_same_keyed(uint64_t key_a, const char *a, uint64_t key_b, const char *b)
+{
+    return key_a == key_b &&
+           (!((const char *)&key_a)[sizeof key_a - 1] || strcmp(a + sizeof key_a, b + sizeof key_b) == 0);
+}
 /* Are these the same word but for an ending: plural s, es, ies? Both folded. */
 bool words_same_stem(const char *a, const char *b);
 /* The plural of `singular` as English and most names build it; `s` is folded. */

@@ -87,6 +87,21 @@ bool host_header_value_ok(const char *value)
     return n > 0 && n <= 8192;
 }
 
+int host_header_check(const host_header *h, const char *where, size_t i, shoal_err *err)
+{
+    if (!host_header_name_ok(h->name))
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%sheaders[%zu].name: '%s' is no name of a header, or of one that the request itself sets", where,
+            i, h->name);
+    if (!h->value == !h->file)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sheaders[%zu]: needs 'value', or 'file' for a secret, and not both", where, i);
+    if (h->value && !host_header_value_ok(h->value))
+        return err_set(err, SHOAL_EINVALID, "%sheaders[%zu].value: must be one line", where, i);
+    return 0;
+}
+
 bool host_allows(const host_rule *r, host_method m)
 {
     for (size_t i = 0; i < r->n_methods; i++)

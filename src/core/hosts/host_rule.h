@@ -56,6 +56,8 @@ int host_url_check(const char *url, shoal_err *err);
  * taken. */
 bool host_header_name_ok(const char *name);
 bool host_header_value_ok(const char *value);
+/* The i-th of a list's headers: a sentence that begins with where, "hosts[0].", and "headers[1].name: ". SHOAL_EINVALID. */
+int host_header_check(const host_header *h, const char *where, size_t i, shoal_err *err);
 bool host_allows(const host_rule *r, host_method m);
 const host_rule *host_find(const host_rule *all, size_t n, const char *name); /* NULL: there is none */
 /* Does a path stay below the host's URL: '/' first, visible ASCII without '#', no segment that is "." or ".."

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/buf.h"
 #include "hosts/host_rule.h"
 
 /* ---- a call ------------------------------------------------------------------------------------------ */
@@ -65,6 +66,10 @@ struct host_call {
 host_call *hosts_ask(hosts *h, const host_ask *a);
 void hosts_cancel(host_call *c); /* accepts NULL */
 void hosts_free(hosts *h);       /* cancels what is open; accepts NULL */
+
+/* Append "name: value\r\n"; a value in a file is read now. SHOAL_EINVALID: the file cannot be read, or its first line is no
+ * header's value. */
+int host_header_put(buf *to, const host_header *from, shoal_err *err);
 
 /* rules must outlive it. SHOAL_EINVALID: a file cannot be read, or holds no header's value: the sentence
  * begins with "hosts[0].headers[1].file: ". */

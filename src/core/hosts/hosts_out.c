@@ -211,19 +211,23 @@ static int read_value(const host_header *from, buf *ret, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s: its first line is no header's value", from->file);
 }
 
+int host_header_put(buf *to, const host_header *from, shoal_err *err)
+{
+    buf value = {0};
+    int rc = from->file ? read_value(from, &value, err) : 0;
+    if (!rc) put_header(to, from->name, from->file ? value.data : from->value);
+    buf_done(&value);
+    return !rc && to->failed ? err_nomem(err) : rc;
+}
+
 static int read_headers(known_host *k, size_t i_rule, shoal_err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < k->rule->n_headers && !rc; i++) {
-        const host_header *from = &k->rule->headers[i];
-        shoal_err why = {0};
-        buf value = {0};
-        rc = from->file ? read_value(from, &value, &why) : 0;
-        if (!rc) put_header(&k->headers, from->name, from->file ? value.data : from->value);
-        if (!rc && k->headers.failed) rc = err_nomem(err);
-        if (rc == SHOAL_EINVALID)
-            rc = err_set(err, rc, "hosts[%zu].headers[%zu].file: %s", i_rule, i, why.message);
-        buf_done(&value);
+        shoal_err why;
+        rc = host_header_put(&k->headers, &k->rule->headers[i], &why);
+        if (rc == SHOAL_ENOMEM) return err_nomem(err);
+        if (rc) rc = err_set(err, rc, "hosts[%zu].headers[%zu].file: %s", i_rule, i, why.message);
     }
     return rc;
 }

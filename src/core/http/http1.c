@@ -13,7 +13,8 @@ enum { READ_AHEAD_BYTES = 4096 };
 
 enum { HEAD_USUAL = 500 }; /* bytes of an answer in front of its body */
 
-enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000 };
+/* Eight zeros, each after twice the time of the one before, see who leaves within 13 s of what was written last. */
+enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000, PROBE_ZEROS_MAX = 8 };
 
 /* The request that is being received or answered: HTTP/1.1 has at most one. */
 static http_request *current(const http_conn *c)
@@ -106,6 +107,7 @@ static void http1_write(http_request *r, const void *data, size_t len)
 {
     http_conn *c = r->conn;
     if (!r->streaming) return;
+    c->probe_gap_ms = 0;
     if (r->version == 10) {
         transport_write(c->io, data, len);
     } else {
@@ -556,26 +558,37 @@ static void http1_tick(http_conn *c, uint64_t now_ms)
         transport_end(c->io);
 }
 
-/* A client that shut only its sending side looks like one that closed. While it waits for the answer, an
- * interim response now and then tells them apart: the latter's system answers with a reset, so that a
- * following write fails. RFC 9110 15.2: any number of interim responses may come before the final one;
- * HTTP/1.0 knows none. */
+static bool may_probe(const http_conn *c, const http_request *r)
+{
+    return c->eof && c->h1 == H1_BUSY && r && r->version == 11 && (!r->begun || r->streaming);
+}
+
+/* A client that shut only its sending side looks like one that closed. While it waits, a few bytes now and then
+ * tell them apart: the latter's system answers with a reset, so that a following write fails. Before the answer
+ * they are an interim response (RFC 9110 15.2: any number of them may come before the final one). Between the
+ * chunks of a stream they are a zero in front of the next chunk's size (RFC 9112 7.1: the size is hex digits of any
+ * number); there are few, for clients that count the digits. HTTP/1.0 knows neither. */
 static bool http1_probe(http_conn *c, uint64_t now_ms)
 {
     static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
     const http_request *r = current(c);
-    if (!c->eof || c->h1 != H1_BUSY || !r || r->begun || r->version != 11) {
+    if (!may_probe(c, r)) {
         c->probe_gap_ms = 0;
         return false;
     }
     if (!c->probe_gap_ms) {
         c->probe_gap_ms = PROBE_FIRST_MS;
         c->probe_at_ms = now_ms + PROBE_FIRST_MS;
+        c->n_zeros = 0;
     }
-    if (now_ms < c->probe_at_ms) return true;
-    transport_write(c->io, interim, sizeof interim - 1);
+    if (now_ms < c->probe_at_ms || c->n_zeros == PROBE_ZEROS_MAX) return true;
+    if (r->begun)
+        transport_write(c->io, "0", 1);
+    else
+        transport_write(c->io, interim, sizeof interim - 1);
     conn_mark_dirty(c);
-    c->probe_gap_ms = c->probe_gap_ms * 2 < PROBE_MAX_MS ? c->probe_gap_ms * 2 : PROBE_MAX_MS;
+    c->n_zeros += r->begun;
+    c->probe_gap_ms = r->begun || c->probe_gap_ms * 2 < PROBE_MAX_MS ? c->probe_gap_ms * 2 : PROBE_MAX_MS;
     c->probe_at_ms = now_ms + c->probe_gap_ms;
     return true;
 }

@@ -125,6 +125,7 @@ struct http_conn {
     uint64_t body_left;
     bool chunked, keep_alive, running;
     uint64_t probe_at_ms, probe_gap_ms; /* see http1_probe; gap 0: not probing */
+    unsigned n_zeros;                   /* of it, in front of the chunk to come */
     http1_chunks chunks;
 
     nghttp2_session *h2;

@@ -17,7 +17,7 @@
 enum { MAX_INTEGER_CHARS = 20 }; /* -9223372036854775808 */
 
 /* jansson recurses as deep as its own fixed limit (2048); ours is checked before it runs. */
-static bool depth_ok(const char *s, size_t n)
+static bool depth_ok(const char *s, size_t n, int max)
 {
     int depth = 0;
     bool in_string = false;
@@ -31,7 +31,7 @@ static bool depth_ok(const char *s, size_t n)
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {
-            if (++depth > JSON_DEPTH_MAX) return false;
+            if (++depth > max) return false;
         } else if (c == '}' || c == ']') {
             depth--;
         }
@@ -152,7 +152,7 @@ int json_parse_request(json_t **ret, const char *text, size_t len, const char *w
 {
     int rc;
     if (take_ahead(ret, text, len, what, &rc, err)) return rc;
-    if (depth_ok(text, len) &&
+    if (depth_ok(text, len, JSON_DEPTH_MAX) &&
         json_memory_of(text, len) > JSON_REQUEST_MEMORY(len)) /* json_parse tells of depth */
         return err_set(err, SHOAL_ELIMIT,
                        "%s: too many small objects and lists for its length; send fewer at a time", what);
@@ -226,8 +226,8 @@ static bool is_blank(const char *text, size_t len)
     return i == len;
 }
 
-static int json_json_parse(json_t **ret, const char *text, size_t len, size_t more, const char *what,
-                           shoal_err *err)
+static int json_json_parse(json_t **ret, const char *text, size_t len, int depth_max, size_t more,
+                           const char *what, shoal_err *err)
 {
     loop_work_add(len);
     json_t *v = json_quick(text, len);
@@ -235,8 +235,8 @@ static int json_json_parse(json_t **ret, const char *text, size_t len, size_t mo
         *ret = v;
         return 0;
     }
-    if (!depth_ok(text, len))
-        return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
+    if (!depth_ok(text, len, depth_max))
+        return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, depth_max);
     if (len && memchr(text, '\0', len))
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: it contains a NUL byte", what);
     if (is_blank(text, len)) return err_set(err, SHOAL_EFORMAT, "%s is empty, must be JSON", what);
@@ -255,12 +255,17 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
 {
     int rc;
     if (take_ahead(ret, text, len, what, &rc, err)) return rc;
-    return json_json_parse(ret, text, len, JSON_REJECT_DUPLICATES, what, err);
+    return json_json_parse(ret, text, len, JSON_DEPTH_MAX, JSON_REJECT_DUPLICATES, what, err);
 }
 
 int json_parse_last(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
-    return json_json_parse(ret, text, len, 0, what, err);
+    return json_json_parse(ret, text, len, JSON_DEPTH_MAX, 0, what, err);
+}
+
+int json_parse_own(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
+{
+    return json_json_parse(ret, text, len, JSON_OWN_DEPTH_MAX, JSON_REJECT_DUPLICATES, what, err);
 }
 
 int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err)
@@ -392,14 +397,20 @@ static void put_text_json(buf *out, const char *s, size_t n)
     buf_putc(out, '"');
 }
 
-static void put_real(buf *out, const json_t *v, int digits)
+/* As jansson writes it: a whole number has ".0", an exponent neither '+' nor zeros in front. */
+void json_put_number(buf *out, double v, int digits)
 {
-    char text[64];
-    size_t n = json_dumpb(v, text, sizeof text, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
-    if (n == 0 || n > sizeof text)
-        out->failed = true;
-    else
+    char text[NUMBER_SIZE];
+    size_t n = number_write(text, v, digits);
+    const char *e = memchr(text, 'e', n);
+    if (!e) {
         buf_append(out, text, n);
+        if (!memchr(text, '.', n)) buf_puts(out, ".0");
+        return;
+    }
+    buf_append(out, text, (size_t)(e - text) + 1);
+    if (e[1] == '-') buf_putc(out, '-');
+    buf_puts(out, e + 2 + strspn(e + 2, "0"));
 }
 
 static void json_put_value(buf *out, const json_t *v, int digits);
@@ -441,7 +452,7 @@ static void json_put_value(buf *out, const json_t *v, int digits)
     case JSON_ARRAY: put_array(out, v, digits); break;
     case JSON_STRING: put_text_json(out, json_string_value(v), json_string_length(v)); break;
     case JSON_INTEGER: number_put_i64(out, json_integer_value(v)); break;
-    case JSON_REAL: put_real(out, v, digits); break;
+    case JSON_REAL: json_put_number(out, json_real_value(v), digits); break;
     case JSON_TRUE: buf_puts(out, "true"); break;
     case JSON_FALSE: buf_puts(out, "false"); break;
     case JSON_NULL: buf_puts(out, "null"); break;

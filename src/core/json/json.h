@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define JSON_DEPTH_MAX 64
+#define JSON_DEPTH_MAX     64
+#define JSON_OWN_DEPTH_MAX 256
 
 /* Parse exactly one JSON value of at most JSON_DEPTH_MAX levels; `what` names the source in errors.
  * The caller owns *ret (json_decref). Duplicate keys are refused. An integer that fits no int64_t is a real
@@ -20,6 +21,9 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
 /* The same for what a model wrote: of a key that is there twice the last value counts, as clients' parsers
  * have it. */
 int json_parse_last(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
+
+/* The same, to JSON_OWN_DEPTH_MAX levels, for what this program wrote itself around values of others. */
+int json_parse_own(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
 
 /* Bytes of memory that the values of this text take, from above: of what was not parsed yet, valid or not. */
 size_t json_memory_of(const char *text, size_t len);
@@ -81,6 +85,8 @@ json_int_t json_integer_of(const json_t *o, const char *key);
  * invalid bytes become U+FFFD). */
 int json_put(buf *out, const json_t *v);
 int json_put_digits(buf *out, const json_t *v, int digits); /* significant ones, of real numbers [17] */
+void json_put_number(buf *out, double v,
+                     int digits); /* a real number, as json_put_digits writes it: 1.0, 1e-5 */
 int json_put_string(buf *out, const char *s, size_t n);
 
 #endif

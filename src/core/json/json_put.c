@@ -1,8 +1,10 @@
 /* json_put.c: see json_put.h. */
 #include "json/json_put.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "json/json.h"
 
 void json_put_key(buf *out, const char *key)
@@ -54,4 +56,25 @@ void json_put_bool(buf *out, const char *key, bool v)
 {
     json_put_key(out, key);
     buf_puts(out, v ? "true" : "false");
+}
+
+void json_put_integer(buf *out, const char *key, int64_t v)
+{
+    json_put_key(out, key);
+    number_put_i64(out, v);
+}
+
+void json_put_real(buf *out, const char *key, double v, int digits)
+{
+    json_put_key(out, key);
+    if (isfinite(v))
+        json_put_number(out, v, digits);
+    else
+        buf_puts(out, "null");
+}
+
+void json_put_json(buf *out, const char *key, const json_t *v, int digits)
+{
+    json_put_key(out, key);
+    json_put_digits(out, v, digits);
 }

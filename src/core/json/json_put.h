@@ -12,6 +12,7 @@
 #ifndef JSON_JSON_PUT_H
 #define JSON_JSON_PUT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,5 +26,9 @@ void json_put_filled(buf *out, const char *key, const char *s); /* nothing where
 void json_put_buf(buf *out, const char *key, const buf *text);  /* takes over its failure */
 void json_put_texts(buf *out, const char *key, const char *const *list, size_t n);
 void json_put_bool(buf *out, const char *key, bool v);
+void json_put_integer(buf *out, const char *key, int64_t v);
+void json_put_real(buf *out, const char *key, double v,
+                   int digits); /* as json_put_digits; null: no finite number */
+void json_put_json(buf *out, const char *key, const json_t *v, int digits);
 
 #endif

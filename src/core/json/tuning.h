@@ -27,7 +27,9 @@
     WORD(regroup, "a type with wider groups that its matrices are brought to", "off", "s8_64", "s8_128", \
          "s8_256", "s4_64", "s4_128")                                                                    \
     WORD(kv_type, "what keys and values are kept as", "auto", "f32", "f16", "q8_0")                      \
-    WORD(vad, "whether a transcription leaves out what is no speech", "on", "off")
+    WORD(vad, "whether a transcription leaves out what is no speech", "on", "off")                       \
+    WORD(audio_window, "what the encoder computes of a window that short sound does not fill", "speech", \
+         "full")
 
 typedef struct tuning { /* zeroed: nothing is said */
 #define TUNING_UINT(key, least, most, about) unsigned key;

@@ -97,6 +97,23 @@ static void format_line(buf *b, bool json, const log_event *e)
     buf_puts(b, json ? "}\n" : "\n");
 }
 
+void log_format_value(buf *out, const log_field *f)
+{
+    switch (f->kind) {
+    case LOG_KIND_INT: number_put_i64(out, f->i); break;
+    case LOG_KIND_NUM: log_format_put_number(out, f->f, 6, "nan"); break;
+    case LOG_KIND_STR: buf_puts(out, f->s ? f->s : ""); break;
+    }
+}
+
+void log_format_message(buf *out, const log_event *e)
+{
+    buf_puts(out, e->component);
+    buf_putc(out, ' ');
+    buf_puts(out, e->event);
+    for (size_t i = 0; i < e->n_fields; i++) put_pair(out, false, &e->fields[i]);
+}
+
 /* ---- for a person ------------------------------------------------------------------------------------- */
 
 static const char DIM[] = "\033[2m", BOLD[] = "\033[1m", PLAIN[] = "";

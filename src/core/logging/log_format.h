@@ -32,6 +32,11 @@ typedef struct log_event {
  * at least 40). */
 void log_format(buf *out, log_form form, size_t columns, const log_event *e);
 
+/* Append without a line end: component, event and key=value pairs, as in a line of pairs behind its level. */
+void log_format_message(buf *out, const log_event *e);
+/* Append the value alone, unquoted. */
+void log_format_value(buf *out, const log_field *f);
+
 /* As it stands in a line; static. */
 const char *log_level_name(log_level level);
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 
 enum { TRACE_AT = 3, SPAN_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
-enum { FLAG_SAMPLED = 1, FLAG_RANDOM = 2 };
+enum { FLAG_SAMPLED = 1, FLAG_RANDOM = 2, RANDOM_BITS = 56 };
 
 /* The hex digits s[n] in lower case, not all of them 0 where that means nothing. */
 static bool is_id(const char *s, size_t n)
@@ -56,6 +56,17 @@ void trace_take(char ret[TRACE_SIZE], const char *given)
     snprintf(ret, TRACE_SIZE, "00-%s-%016llx-%02x", trace, (unsigned long long)trace_draw(), flags);
 }
 
+/* The id's last 56 bits are random (section 2.2.4.1 of level 2), and a threshold among them is where other tracers
+ * of the same trace put it, too. */
+void trace_begin(char ret[TRACE_SIZE], double ratio)
+{
+    uint64_t low = trace_draw();
+    bool sampled = (double)(low & ((1ull << RANDOM_BITS) - 1)) >= (1 - ratio) * (double)(1ull << RANDOM_BITS);
+    snprintf(ret, TRACE_SIZE, "00-%016llx%016llx-%016llx-%02x", (unsigned long long)trace_draw(),
+             (unsigned long long)low, (unsigned long long)trace_draw(),
+             FLAG_RANDOM | (sampled ? FLAG_SAMPLED : 0));
+}
+
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace)
 {
     buf_copy_str(ret, TRACE_ID_SIZE, is_valid(trace) ? trace + TRACE_AT : "");
@@ -73,4 +84,12 @@ uint64_t trace_span(const char *trace)
 bool trace_is_sampled(const char *trace)
 {
     return trace && is_valid(trace) && digit(trace[LENGTH - 1]) & FLAG_SAMPLED;
+}
+
+bool trace_bytes(uint8_t ret[TRACE_BYTES], const char *trace)
+{
+    if (!trace || !is_valid(trace)) return false;
+    for (size_t i = 0; i < TRACE_BYTES; i++)
+        ret[i] = (uint8_t)(digit(trace[TRACE_AT + 2 * i]) << 4 | digit(trace[TRACE_AT + 2 * i + 1]));
+    return true;
 }

@@ -23,10 +23,15 @@
 /* NULL: ret is "". A valid header's trace and flags with a new span; for another one a new trace begins, as
  * section 4.3 says ("new" will do to ask for one). */
 void trace_take(char ret[TRACE_SIZE], const char *given);
+/* A trace that begins here. Of all of them the share `ratio` (0 to 1) is sampled, as their ids decide. */
+void trace_begin(char ret[TRACE_SIZE], double ratio);
 /* The trace's id; "" of what is no traceparent. */
 void trace_id(char ret[TRACE_ID_SIZE], const char *trace);
 /* The span's id, and whether somebody records the trace; 0 and false of what is no traceparent, or NULL. */
 uint64_t trace_span(const char *trace);
 bool trace_is_sampled(const char *trace);
+/* The trace's id as bytes; false of what is no traceparent, or NULL. */
+enum { TRACE_BYTES = 16 };
+bool trace_bytes(uint8_t ret[TRACE_BYTES], const char *trace);
 
 #endif

@@ -51,3 +51,9 @@ int address_parse(address *ret, const char *text, shoal_err *err)
     *ret = a;
     return 0;
 }
+
+bool address_is_here(const address *a)
+{
+    return a->is_unix || strcmp(a->host, "localhost") == 0 || strcmp(a->host, "::1") == 0 ||
+           strncmp(a->host, "127.", 4) == 0;
+}

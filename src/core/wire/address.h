@@ -18,4 +18,7 @@ typedef struct address {
 /* SHOAL_EINVALID when the string is none of the above or too long. */
 int address_parse(address *ret, const char *text, shoal_err *err);
 
+/* A Unix socket, or an address that only this machine reaches. */
+bool address_is_here(const address *a);
+
 #endif

@@ -26,7 +26,7 @@ typedef struct tls_context tls_context;
 
 /* The peer's certificate, verified. */
 typedef struct tls_identity {
-    char common_name[128]; /* "" when it has none; one with two is never verified */
+    char common_name[128]; /* else its first DNS name, else ""; a certificate with two is never verified */
     char unit[128];        /* its (first) organizational unit, "" when it has none */
     char serial[65];       /* hexadecimal, lower case, without leading zeros */
     char fingerprint[65];  /* SHA-256 of the certificate, hexadecimal, lower case */

@@ -44,6 +44,19 @@ static void serial_of(char *out, size_t cap, const X509 *cert)
     if (out[0] == '0' && out[1]) memmove(out, out + 1, strlen(out));
 }
 
+static void first_dns_name(char *out, size_t cap, X509 *cert)
+{
+    GENERAL_NAMES *all = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    for (int i = 0; all && !*out && i < sk_GENERAL_NAME_num(all); i++) {
+        const GENERAL_NAME *g = sk_GENERAL_NAME_value(all, i);
+        if (g->type != GEN_DNS) continue;
+        size_t n = (size_t)ASN1_STRING_length(g->d.dNSName);
+        const unsigned char *text = ASN1_STRING_get0_data(g->d.dNSName);
+        if (n < cap && !memchr(text, '\0', n)) memcpy(out, text, n); /* out is zeroed */
+    }
+    GENERAL_NAMES_free(all);
+}
+
 void tls_identity_read(tls_identity *ret, X509 *cert)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
@@ -51,6 +64,7 @@ void tls_identity_read(tls_identity *ret, X509 *cert)
     struct tm end = {0};
     memset(ret, 0, sizeof *ret);
     name_part(ret->common_name, sizeof ret->common_name, X509_get_subject_name(cert), NID_commonName);
+    if (!*ret->common_name) first_dns_name(ret->common_name, sizeof ret->common_name, cert);
     name_part(ret->unit, sizeof ret->unit, X509_get_subject_name(cert), NID_organizationalUnitName);
     serial_of(ret->serial, sizeof ret->serial, cert);
     if (X509_digest(cert, EVP_sha256(), digest, &n) == 1)

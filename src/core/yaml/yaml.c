@@ -356,6 +356,20 @@ int yaml_u64(const yaml_doc *d, const yaml_node *n, const char *field, uint64_t 
                      field, (unsigned long long)min, (unsigned long long)max, found);
 }
 
+int yaml_i64(const yaml_doc *d, const yaml_node *n, const char *field, int64_t min, int64_t max, int64_t *ret,
+             shoal_err *err)
+{
+    int64_t v;
+    if (is_plain(n) && number_i64(n->text, &v) && v >= min && v <= max) {
+        *ret = v;
+        return 0;
+    }
+    char found[96];
+    name_found(n, found);
+    return yaml_fail(d, n, err, "%s: must be a whole number from %lld to %lld, not %s", field, (long long)min,
+                     (long long)max, found);
+}
+
 int yaml_double(const yaml_doc *d, const yaml_node *n, const char *field, double min, double max, double *ret,
                 shoal_err *err)
 {

@@ -68,6 +68,8 @@ yaml_excerpt yaml_excerpt_of(const char *text);
  * Otherwise SHOAL_EINVALID with line, field and what it must be, and *ret is untouched. */
 int yaml_u64(const yaml_doc *d, const yaml_node *n, const char *field, uint64_t min, uint64_t max,
              uint64_t *ret, shoal_err *err);
+int yaml_i64(const yaml_doc *d, const yaml_node *n, const char *field, int64_t min, int64_t max, int64_t *ret,
+             shoal_err *err); /* a '-' may be before the digits */
 int yaml_double(const yaml_doc *d, const yaml_node *n, const char *field, double min, double max, double *ret,
                 shoal_err *err);
 int yaml_bool(const yaml_doc *d, const yaml_node *n, const char *field, bool *ret, shoal_err *err);

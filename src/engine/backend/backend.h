@@ -54,6 +54,7 @@ typedef struct backend_options {
     rows_wire wire;             /* how rows travel; of the first stage */
     const char *member;         /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     sampling_defaults sampling; /* of generations that do not say; over what the model's own files say */
+    bool full_window;           /* of a model that transcribes; as transcription_options has it */
 } backend_options;
 
 /* What a backend is given of the process. */
@@ -80,7 +81,8 @@ typedef struct backend_about {
     const char *const *labels;
     size_t n_labels, n_raw;       /* n_raw: of what scores rows, scores before the link function */
     const series_spec *rows;      /* of what scores rows: how they are made */
-    const whisper_tokens *speech; /* of a model that transcribes */
+    const whisper_tokens *speech; /* of a model that transcribes, as the next */
+    bool full_window;             /* as backend_options has it */
     sampling_defaults sampling;
     int n_threads;
     size_t n_ctx;          /* tokens that one request has room for */

@@ -10,8 +10,8 @@ typedef struct backend_model {
     char *name, *path;
     char identity[65], vocabulary[65]; /* SHA-256 in hex */
     backend_facts facts;
-    int n_threads;      /* once it is started */
-    char precision[96]; /* likewise; "": as the file */
+    int n_threads;       /* once it is started */
+    char precision[112]; /* likewise; "": as the file */
 } backend_model;
 
 /* Takes the source's model. *ret can be given to backend_model_close whatever is returned. */

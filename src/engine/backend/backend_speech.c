@@ -1,12 +1,15 @@
 /* backend_speech.c: a Whisper-shaped model: a network and its engine, and the table of its tokens
  * (speech/whisper_tokens.h) that steers what it writes down. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/backend_net_impl.h"
 
 typedef struct speech_backend {
     net_backend net; /* first: the operations of backend_net.c take it */
     whisper_tokens tokens;
+    bool full_window;
 } speech_backend;
 
 int backend_speech_recognises(backend_source *s, shoal_err *err)
@@ -34,11 +37,21 @@ static int speech_open(void **ret, backend_source *s, backend_digests *ret_diges
     return rc;
 }
 
+/* A short window gives other bits than the whole one, which is the file's. */
+static void name_window(backend_model *m)
+{
+    size_t n = strlen(m->precision);
+    snprintf(m->precision + n, sizeof m->precision - n, ",window=speech");
+}
+
 static int speech_start(void *state, const backend_options *o, const backend_env *env, shoal_err *err)
 {
     speech_backend *b = state;
     int rc = whisper_tokens_init(&b->tokens, b->net.model.m, err);
-    return rc == 0 ? backend_net_start(&b->net, o, env, err) : rc;
+    if (rc == 0) rc = backend_net_start(&b->net, o, env, err);
+    b->full_window = o->full_window;
+    if (rc == 0 && transcription_shortens(&b->tokens) && !b->full_window) name_window(&b->net.model);
+    return rc;
 }
 
 static void speech_describe(const void *state, backend_about *ret)
@@ -46,6 +59,7 @@ static void speech_describe(const void *state, backend_about *ret)
     const speech_backend *b = state;
     backend_net_describe(&b->net, ret);
     ret->speech = &b->tokens;
+    ret->full_window = b->full_window;
 }
 
 static int speech_transcribe(void *state, transcription *t, gen_event_fn fn, void *user, uint64_t *ret_id,

@@ -10,6 +10,7 @@ int backend_tune(backend_options *o, const tuning *t, shoal_err *err)
     o->engine.max_queue = t->max_queue;
     o->engine.prefill_chunk = t->prefill_chunk;
     o->engine.no_drafts = t->drafts != 0;
+    o->full_window = t->audio_window != 0;
     if (!kv_type_parse(kept, &o->engine.kv_type))
         return err_set(err, SHOAL_EINVALID, "keys and values are kept as %s, not %s", kv_type_choices, kept);
     return t->regroup ? regroup_parse(tuning_regroup_words[t->regroup], &o->regroup, err) : 0;

@@ -71,6 +71,24 @@ static void put_content(buf *out, const json_t *m)
     }
 }
 
+/* A tool's result must not end itself and go on as somebody else: its end tag becomes "< /tool_response". */
+static void put_result(buf *out, const json_t *m)
+{
+    static const char END[] = "</tool_response";
+    buf content = {0};
+    put_content(&content, m);
+    const char *s = buf_text(&content), *end = s + content.len, *at;
+    while (s < end && (at = memchr(s, '<', (size_t)(end - s)))) {
+        bool ends = (size_t)(end - at) >= sizeof END - 1 && memcmp(at, END, sizeof END - 1) == 0;
+        buf_append(out, s, (size_t)(at + 1 - s));
+        if (ends) buf_putc(out, ' ');
+        s = at + 1;
+    }
+    buf_append(out, s, (size_t)(end - s));
+    out->failed |= content.failed;
+    buf_done(&content);
+}
+
 static void chat_prompt_put_json(buf *out, const json_t *v, const char *absent)
 {
     if (v)
@@ -115,7 +133,10 @@ static int flatten(json_t *to, const json_t *m, bool more_results, buf *text, sh
 {
     bool result = is_result(m);
     if (result) buf_puts(text, text->len ? "\n<tool_response>\n" : "<tool_response>\n");
-    put_content(text, m);
+    if (result)
+        put_result(text, m);
+    else
+        put_content(text, m);
     if (result) buf_puts(text, "\n</tool_response>");
     if (result && more_results) return 0;
     put_calls(text, m);

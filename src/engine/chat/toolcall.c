@@ -115,6 +115,14 @@ static void gap_byte(toolcall_parser *p);
 
 /* ---- text ---------------------------------------------------------------------------------------- */
 
+/* buf_clear forgets that memory was refused, which toolcall_push still has to tell. */
+static void drop_held(toolcall_parser *p)
+{
+    bool failed = p->held.failed;
+    buf_clear(&p->held);
+    p->held.failed = failed;
+}
+
 static void emit_text(toolcall_parser *p, size_t n)
 {
     if (n && p->sink.text) p->sink.text(p->sink.user, p->held.data, n);
@@ -661,7 +669,7 @@ static void head_byte(toolcall_parser *p, char c)
     if (p->at == IN_TAGS)
         buf_consume(&p->held, p->body);
     else if (p->at != IN_CALL)
-        buf_clear(&p->held);
+        drop_held(p);
     if (p->at == IN_TAGS) gap_byte(p);
 }
 
@@ -742,7 +750,7 @@ static void call_byte(toolcall_parser *p, char c)
     if (ok && begin_plain(p, p->name, p->name_end)) {
         arguments(p, json.data, json.len);
         end_call(p, IN_BETWEEN);
-        buf_clear(&p->held);
+        drop_held(p);
     } else {
         toolcall_give_up(p);
     }
@@ -759,7 +767,7 @@ static bool closes(toolcall_parser *p, char c)
     buf_putc(&p->held, c);
     while (p->held.len && !toolcall_begins(p->held.data, p->held.len, close)) buf_consume(&p->held, 1);
     if (p->held.len < strlen(close)) return false;
-    buf_clear(&p->held);
+    drop_held(p);
     to_text(p);
     return true;
 }
@@ -769,7 +777,7 @@ static void rest_byte(toolcall_parser *p, char c)
 {
     if (!p->quote && closes(p, c)) return;
     if (!json_byte(p, c)) return;
-    buf_clear(&p->held);
+    drop_held(p);
     p->at = IN_BETWEEN;
 }
 
@@ -800,7 +808,7 @@ static const char *call_end(const toolcall_parser *p)
 static void end_tags(toolcall_parser *p)
 {
     arguments(p, json_object_size(p->seen) ? "}" : "{}", json_object_size(p->seen) ? 1 : 2);
-    buf_clear(&p->held);
+    drop_held(p);
     bool closed = !*p->syntax->end;
     end_call(p, IN_BETWEEN);
     if (closed) to_text(p);
@@ -818,7 +826,7 @@ static void gap_byte(toolcall_parser *p)
         }
         bool more = toolcall_begins(s, n, call_end(p)), key = toolcall_begins(s, n, p->syntax->tags.key);
         if (key && n == strlen(p->syntax->tags.key) && !more) {
-            buf_clear(&p->held);
+            drop_held(p);
             p->tag = TAG_KEY;
             return;
         }
@@ -843,7 +851,7 @@ static void key_byte(toolcall_parser *p)
     }
     memcpy(p->key, p->held.data, n - len);
     p->key[n - len] = '\0';
-    buf_clear(&p->held);
+    drop_held(p);
     p->is_text = -1;
     p->tag = *p->syntax->tags.value ? TAG_MARK : TAG_VALUE;
 }
@@ -864,7 +872,7 @@ static void mark_byte(toolcall_parser *p)
     if (p->held.len > MAX_HEAD) buf_consume(&p->held, 1);
     if (!ends_in(&p->held, value)) return;
     if (*t->text_mark) p->is_text = says(&p->held, t->text_mark);
-    buf_clear(&p->held);
+    drop_held(p);
     p->tag = TAG_VALUE;
 }
 
@@ -900,7 +908,7 @@ static void value_byte(toolcall_parser *p)
     if (w && n >= w && memcmp(s, wrap, w) == 0) s += w, n -= w;
     if (w && n >= w && memcmp(s + n - w, wrap, w) == 0) n -= w;
     put_argument(p, s, n);
-    buf_clear(&p->held);
+    drop_held(p);
     p->tag = TAG_GAP;
 }
 
@@ -942,10 +950,10 @@ static void marker_between(toolcall_parser *p)
     const char *s = p->held.data;
     size_t n = p->held.len;
     if (is_marker(s, n, x->close)) {
-        buf_clear(&p->held);
+        drop_held(p);
         to_text(p);
     } else if (is_marker(s, n, past_space(x->end))) {
-        buf_clear(&p->held);
+        drop_held(p);
     } else if (is_marker(s, n, x->call) || is_marker(s, n, x->open)) {
         bool called = is_marker(s, n, x->call), framed = p->framed || !called, unsure = p->unsure;
         p->list = false;
@@ -1020,7 +1028,7 @@ static void keep_raw(toolcall_parser *p, const char *s, size_t n)
     if (p->held.failed || p->raw.len <= MAX_CALL) return;
     p->waits = false;
     if (p->sink.text) p->sink.text(p->sink.user, p->raw.data, p->raw.len);
-    buf_clear(&p->held);
+    drop_held(p);
     to_text(p);
 }
 
@@ -1117,7 +1125,7 @@ int toolcall_end(toolcall_parser *p, bool cut)
     else if (p->at == IN_TAGS)
         leave_tags(p, cut);
     bool failed = p->held.failed;
-    buf_clear(&p->held);
+    drop_held(p);
     to_text(p);
     return failed ? SHOAL_ENOMEM : 0;
 }

@@ -8,9 +8,11 @@
 #include "compute/formats.h"
 #include "compute/wmat.h"
 
-#define LINE_BYTES   64
-#define AHEAD_MOST   (256 << 10) /* bytes of panels asked for: no more than L2 keeps beside what is at work */
-#define SHARE_TOKENS 16          /* see tile.share */
+#define LINE_BYTES    64
+#define AHEAD_MOST    (256 << 10) /* bytes of panels asked for: no more than L2 keeps beside what is at work */
+#define SHARE_TOKENS  16          /* see tile.share */
+#define SHARE_PANELS  2           /* panels that a member takes at a time, at most */
+#define BEHIND_BLOCKS 16 /* read, but not used, behind the last slab: lines of a whole tile of tokens */
 
 struct acts {
     size_t row_blocks; /* room of a token */
@@ -23,6 +25,8 @@ struct acts {
     float *scale;
     int32_t *sum, *sum16; /* of a block, and of its halves */
     float *x_sum;         /* scale * sum; types without minima have none */
+    int16_t *words;       /* [n_tokens][cols], and a number for each block: acts_form */
+    int32_t *words_start;
 };
 
 int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
@@ -37,7 +41,9 @@ int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
     a->sum = mem_calloc64(n_blocks, sizeof *a->sum);
     a->sum16 = mem_calloc64(n_blocks, 2 * sizeof *a->sum16);
     a->x_sum = mem_calloc64(n_blocks, sizeof *a->x_sum);
-    if (!a->q || !a->scale || !a->sum || !a->sum16 || !a->x_sum) {
+    a->words = mem_calloc64(n_blocks + BEHIND_BLOCKS, ACTS_BLOCK * sizeof *a->words);
+    a->words_start = mem_calloc64(n_blocks, sizeof *a->words_start);
+    if (!a->q || !a->scale || !a->sum || !a->sum16 || !a->x_sum || !a->words || !a->words_start) {
         acts_free(a);
         return err_nomem(err);
     }
@@ -54,6 +60,8 @@ void acts_free(acts *a)
         free(a->sum);
         free(a->sum16);
         free(a->x_sum);
+        free(a->words);
+        free(a->words_start);
     }
     free(a);
 }
@@ -77,7 +85,9 @@ void acts_aim(acts *window, const acts *of, size_t first)
                      .scale = of->scale + at,
                      .sum = of->sum + at,
                      .sum16 = of->sum16 + 2 * at,
-                     .x_sum = of->x_sum + at};
+                     .x_sum = of->x_sum + at,
+                     .words = of->words + at * ACTS_BLOCK,
+                     .words_start = of->words_start + at};
 }
 
 /* Activations that share a scale in front of weights of type t. */
@@ -87,14 +97,38 @@ static size_t group_of(dtype t)
     return wfmt_is_wide(f) ? f->run : ACTS_BLOCK;
 }
 
-static void quantise_share(team_member *m, acts *a, dtype type, const float *x, size_t n_tokens, size_t cols,
-                           size_t ldx)
+/* Where a second form of the load that is current is: slabs need less than the bytes of words. */
+static slabs slabs_of(const acts *a, size_t n_tokens, size_t cols)
+{
+    size_t n_slabs = (cols + SLAB_COLS - 1) / SLAB_COLS;
+    int8_t *q = (int8_t *)a->words;
+    return (slabs){.q = q,
+                   .scale = (float *)a->words_start,
+                   .sums = (float *)(void *)(q + n_slabs * SLAB_COLS * n_tokens),
+                   .n_tokens = n_tokens};
+}
+
+static void quantise_share(team_member *m, const acts *a, dtype type, const float *x, size_t n_tokens,
+                           size_t cols, size_t ldx)
 {
     const kernels *k = kernels_for(member_isa(m));
-    size_t group = group_of(type), n_blocks = cols / group, t, end;
-    member_share(m, n_tokens, 1, &t, &end);
-    size_t step = ldx == cols ? end - t : 1; /* rows without gaps are one long row */
-    for (; t < end; t += step) {
+    size_t group = group_of(type), n_blocks = cols / group, begin, end;
+    acts_loaded done = {.type = type,
+                        .n_tokens = n_tokens,
+                        .cols = cols,
+                        .group = group,
+                        .q = a->q,
+                        .scale = a->scale,
+                        .sum = a->sum,
+                        .sum16 = a->sum16,
+                        .x_sum = a->x_sum,
+                        .words = a->words,
+                        .words_start = a->words_start};
+    bool second = k->form.make && k->form.wanted(type, n_tokens);
+    if (second) done.slabs = slabs_of(a, n_tokens, cols);
+    member_share(m, n_tokens, 1, &begin, &end);
+    size_t step = ldx == cols ? end - begin : 1; /* rows without gaps are one long row */
+    for (size_t t = begin; t < end; t += step) {
         size_t at = t * n_blocks, n = step * n_blocks;
         const float *from = x + t * ldx;
         if (group == ACTS_BLOCK)
@@ -104,6 +138,7 @@ static void quantise_share(team_member *m, acts *a, dtype type, const float *x, 
         for (size_t i = at; wfmt_has_min(&wfmt_table[type]) && i < at + n; i++)
             a->x_sum[i] = a->scale[i] * (float)a->sum[i];
     }
+    if (second) k->form.make(&done, begin, end);
 }
 
 void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx)
@@ -168,6 +203,7 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
                  .cols = a->cols,
                  .group = a->group,
                  .n_blocks = n_blocks,
+                 .slabs = slabs_of(a, a->n_tokens, a->cols),
                  .ldx = a->ldx};
     for (; p < p_end; p += j.n_panels) {
         j.n_panels = min_size(tile->panels, p_end - p);
@@ -187,6 +223,9 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
             j.sum = a->sum + t * n_blocks;
             j.sum16 = a->sum16 + t * n_blocks * 2;
             j.x_sum = a->x_sum + t * n_blocks;
+            j.words = a->words + t * a->cols;
+            j.words_start = a->words_start + t * n_blocks;
+            j.slab_token = t;
             j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
             if (!j.next) ahead_fetch_at_once(&next);
@@ -218,13 +257,14 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
     const tile *tile = tile_for(k, w->type, n);
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = n;
     size_t grain = tile->share ? tile->share : min_size(tile->tokens, SHARE_TOKENS);
+    size_t panels = n == 1 ? 1 : min_size(tile->panels, SHARE_PANELS);
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
-    bool by_tokens = w->n_panels < 8 * members && w->n_panels % (tile->panels * members) != 0 &&
-                     t_end >= 2 * grain * members;
+    bool by_tokens =
+        w->n_panels < 8 * members && w->n_panels % (panels * members) != 0 && t_end >= 2 * grain * members;
     if (by_tokens)
         member_share(m, n, grain, &t, &t_end);
     else
-        member_share(m, w->n_panels, n == 1 ? 1 : tile->panels, &p, &p_end);
+        member_share(m, w->n_panels, panels, &p, &p_end);
     if (w->squares) acts_watch(m, a, row, n, w);
     if (k->enter) k->enter(w->type, t_end - t);
     mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);

@@ -38,23 +38,26 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/core_domains.h"
 #include "base/progress.h"
 #include "base/sys.h"
 #include "compute/compute.h"
 
 #define SLOTS      64
 #define NOBODY     (-1)
+#define ANYWHERE   (-1)
 #define RIGHT_NOW  UINT64_MAX
 #define LATELY_NS  300000u /* between two steps of a worker that is busy; less than between two calls */
 #define LEASE_MS   250
 #define LOCK_MS    50          /* a turn inside the lock takes microseconds */
-#define PAGE_MAGIC 0x53484F46u /* another layout gets another number */
+#define PAGE_MAGIC 0x53484F47u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
     _Atomic uint32_t dead;          /* the agent's word, until somebody under the lock has acted upon it */
     int waiting, wants;             /* wants: cores, of who waits */
     int has;                        /* cores; 0: none */
+    int domain;                     /* in which they are, or were; ANYWHERE */
     uint64_t deadline_ns, since_ns; /* since_ns: it has them */
     _Atomic uint64_t busy_ns;       /* it had or wanted cores then; RIGHT_NOW: it does; 0: never */
 } place;
@@ -66,8 +69,9 @@ typedef struct page {
     _Atomic uint32_t any_dead;
     _Atomic uint32_t wanted; /* somebody waits: for who holds the cores to see; not more than a hint */
     _Atomic int n_slots;     /* those behind were never joined */
-    int n_cores;             /* does not change */
-    pthread_mutex_t lock;    /* guards what in the slots is not atomic */
+    int n_cores;             /* does not change, as the domains do not */
+    core_domains domains;
+    pthread_mutex_t lock; /* guards what in the slots is not atomic */
     place slots[SLOTS];
     progress_counts progress[SLOTS];
 } page;
@@ -106,10 +110,29 @@ static int slots_of(const page *p)
     return n < 0 || n > SLOTS ? SLOTS : n;
 }
 
+/* The domain that gives the cores: the worker's last one if it has enough, since its caches are warm; else the one with
+ * the most free cores. ANYWHERE: no domain has enough, or there is only one. Under the lock. */
+static int choose_domain(const page *p, int slot, int n_cores)
+{
+    const core_domains *d = &p->domains;
+    int n_free[CORE_DOMAINS_MAX] = {0}, last = p->slots[slot].domain, best = ANYWHERE;
+    if (d->n < 2 || d->n > CORE_DOMAINS_MAX) return ANYWHERE;
+    for (int i = 0; i < d->n; i++) n_free[i] = d->of[i].n_cpus;
+    for (int s = 0, n = slots_of(p); s < n; s++) {
+        const place *at = &p->slots[s];
+        if (s != slot && at->has > 0 && at->domain >= 0 && at->domain < d->n) n_free[at->domain] -= at->has;
+    }
+    if (last >= 0 && last < d->n && n_free[last] >= n_cores) return last;
+    for (int i = 0; i < d->n; i++)
+        if (n_free[i] >= n_cores && (best == ANYWHERE || n_free[i] > n_free[best])) best = i;
+    return best;
+}
+
 /* Begin a grant, or finish it; under the lock. */
 static void grant(arbiter *a, int s, int n_cores)
 {
     place *at = &a->page->slots[s];
+    at->domain = choose_domain(a->page, s, n_cores);
     at->since_ns = clock_ns();
     at->has = n_cores;
     at->waiting = 0;
@@ -240,6 +263,8 @@ static void init_page(page *p)
     pthread_mutex_init(&p->lock, &attr);
     pthread_mutexattr_destroy(&attr);
     p->n_cores = sys_core_count();
+    core_domains_read(&p->domains, "/sys/devices/system/cpu");
+    for (int s = 0; s < SLOTS; s++) p->slots[s].domain = ANYWHERE;
     atomic_store(&p->inside, NOBODY);
     p->magic = PAGE_MAGIC;
 }
@@ -372,6 +397,14 @@ int arbiter_crowd(const arbiter *a)
         n += s != a->slot && busy != 0 && (busy == RIGHT_NOW || now < busy + LATELY_NS);
     }
     return n;
+}
+
+const cpu_set_t *arbiter_cpus(const arbiter *a)
+{
+    const core_domains *d = &a->page->domains;
+    int domain = a->page->slots[a->slot].domain;
+    if (d->n < 2 || d->n > CORE_DOMAINS_MAX) return NULL;
+    return domain >= 0 && domain < d->n ? &d->of[domain].cpus : &d->all;
 }
 
 bool arbiter_is_wanted(const arbiter *a)

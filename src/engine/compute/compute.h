@@ -29,6 +29,7 @@
 #ifndef COMPUTE_COMPUTE_H
 #define COMPUTE_COMPUTE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -143,6 +144,12 @@ typedef struct team_member team_member;
  * briefly and then sleep between runs. */
 int team_new(team **ret, int n_threads, isa isa, shoal_err *err);
 void team_free(team *t); /* NULL is fine; not while a run is on */
+/* The next runs take the first n_members (1 to what team_new got; outside of it the nearer end) and let the others
+ * sleep. Not while a run is on. */
+void team_use(team *t, int n_members);
+/* All members, and the calling thread, run on these cores from now on. A hint: a refusal changes nothing. */
+void team_place(team *t, const cpu_set_t *cpus);
+/* Members of the next run: all, unless team_use said otherwise. */
 int team_size(const team *t);
 isa team_isa(const team *t);
 void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg);
@@ -342,7 +349,8 @@ void math_sincos(double x, double *ret_sin, double *ret_cos);
 
 /* Workers on one node share its cores through a page of shared memory: a step asks for as many as its team
  * has members, and the waiter with the earliest deadline gets its next, so that the spinning teams of five
- * models never fight over two cores, and steps of one thread run side by side. It survives the death of any
+ * models never fight over two cores, and steps that fit on the cores together run side by side, each in one cache
+ * domain where it fits. It survives the death of any
  * holder or waiter, and a holder that is stopped or stuck loses its cores after 250 ms. */
 typedef struct arbiter arbiter;
 
@@ -359,6 +367,9 @@ void arbiter_close(arbiter *a);
  * UINT64_MAX is last. */
 void arbiter_acquire(arbiter *a, uint64_t deadline_ns, int n_cores);
 void arbiter_release(arbiter *a);
+/* The cores among which arbiter_acquire gave us some: one domain (base/core_domains.h), the same each time, as long as
+ * it has enough; else all. NULL: the machine has one domain. The page owns it: do not change it. */
+const cpu_set_t *arbiter_cpus(const arbiter *a);
 /* Does anybody wait for the cores that we have? A hint, read in a nanosecond. */
 bool arbiter_is_wanted(const arbiter *a);
 /* How many workers have or want cores, or did a moment ago (0.3 ms), this one included. A hint. */

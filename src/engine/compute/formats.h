@@ -135,6 +135,12 @@ static inline bool wfmt_is_wide(const wfmt *f)
     return f->run > 32;
 }
 
+/* Whether its values need eight bits with their sign. */
+static inline bool wfmt_is_byte(const wfmt *f)
+{
+    return f->zero == 128;
+}
+
 /* Whether the scales come with a minimum for each run. */
 static inline bool wfmt_has_min(const wfmt *f)
 {

@@ -52,6 +52,11 @@ static bool has_all(uint64_t have, uint64_t need)
 
 /* Intel SDM vol. 2 (CPUID) and vol. 1 ch. 13 (XCR0: 2 SSE, 4 AVX, 0xE0 the three AVX-512
  * states, 0x60000 both of AMX). */
+#ifndef bit_AMX_TILE /* cpuid.h of clang 14: bits of EDX of leaf 7 */
+#define bit_AMX_TILE (1u << 24)
+#define bit_AMX_INT8 (1u << 25)
+#endif
+
 static unsigned cpu_facts(void)
 {
     unsigned a, b, c, d, facts = 0;

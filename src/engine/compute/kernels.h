@@ -41,6 +41,15 @@ static inline void ahead_fetch_at_once(ahead *next)
     if (next->codes_step <= AHEAD_AT_ONCE) ahead_fetch(next);
 }
 
+/* Quantised activations turned: 64 columns of all tokens, then the next 64, a line of 64 bytes a token; and a
+ * scale (and scale * float(sum), for types with minima) of all tokens, then the next one. */
+#define SLAB_COLS 64
+typedef struct slabs {
+    int8_t *q; /* [cols / SLAB_COLS, rounded up][n_tokens][SLAB_COLS], zeros behind the last column */
+    float *scale, *sums; /* [n_blocks][n_tokens] */
+    size_t n_tokens;
+} slabs;
+
 /* A tile of the product: n_panels panels times n_tokens tokens. */
 typedef struct mul_job {
     const uint8_t *w; /* first panel's weights; the next one is panel_bytes further */
@@ -57,7 +66,11 @@ typedef struct mul_job {
     const int32_t *sum;   /* [n_tokens][n_blocks], sums of q over the block */
     const int32_t *sum16; /* [n_tokens][n_blocks][2], over its halves; not where wfmt_is_wide */
     const float *x_sum; /* [n_tokens][n_blocks], scale * float(sum), for types with minima of whole blocks */
-    float *out;         /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
+    const int16_t *words; /* [n_tokens][cols] and [n_tokens][n_blocks]: what acts_form made of them */
+    const int32_t *words_start;
+    slabs slabs; /* or that, of all tokens that were loaded; the job's start at slab_token */
+    size_t slab_token;
+    float *out; /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
     size_t ldo;
     /* Of kernels that end their tiles themselves: out = (out, if `add`) + (product + bias[n_panels * 16]). */
     const float *bias; /* NULL: none */
@@ -65,8 +78,10 @@ typedef struct mul_job {
     ahead *next; /* NULL: the caller's concern. Of kernels that walk the tokens of a job tile by tile. */
 } mul_job;
 
-/* Panels from p on and tokens from t on of a job, n_panels and n_tokens of them. */
-static inline mul_job mul_job_part(const mul_job *j, size_t p, size_t t, size_t n_panels, size_t n_tokens)
+/* Panels from p on and tokens from t on of a job, n_panels and n_tokens of them. Always inline: most callers read a few
+ * fields, and a copy of all of them took a tenth of an encoder's products. */
+static inline __attribute__((always_inline)) mul_job mul_job_part(const mul_job *j, size_t p, size_t t,
+                                                                  size_t n_panels, size_t n_tokens)
 {
     mul_job part = *j;
     part.w += p * j->panel_bytes;
@@ -79,6 +94,9 @@ static inline mul_job mul_job_part(const mul_job *j, size_t p, size_t t, size_t 
     part.sum += t * j->n_blocks;
     part.sum16 += t * j->n_blocks * 2;
     part.x_sum += t * j->n_blocks;
+    part.words += t * j->cols;
+    part.words_start += t * j->n_blocks;
+    part.slab_token += t;
     if (j->bias) part.bias += p * PANEL_ROWS;
     part.out += t * j->ldo + p * PANEL_ROWS;
     return part;
@@ -91,6 +109,26 @@ typedef struct tile {
     size_t panels, tokens; /* most of each in one call */
     size_t share;          /* tokens that members share out as one; 0: `tokens`, up to 16 */
 } tile;
+
+/* What acts_load has made of n_tokens tokens so far, and where a second form of it goes. */
+typedef struct acts_loaded {
+    dtype type; /* of the weights */
+    size_t n_tokens, cols, group;
+    const int8_t *q; /* as in mul_job */
+    const float *scale;
+    const int32_t *sum, *sum16;
+    const float *x_sum;
+    int16_t *words; /* either these two */
+    int32_t *words_start;
+    slabs slabs; /* or these, in the same memory */
+} acts_loaded;
+
+/* A second form of quantised activations, which an instruction set's products of several tokens read. */
+typedef struct acts_form {
+    bool (*wanted)(dtype t, size_t n_tokens);
+    /* Of tokens [t, end). NULL: there is none. */
+    void (*make)(const acts_loaded *a, size_t t, size_t end);
+} acts_form;
 
 typedef struct kernels {
     tile one, many; /* for one token, and for several */
@@ -108,6 +146,7 @@ typedef struct kernels {
     /* The same for n_groups groups of `group` (a multiple of 32, 256 at most), without halves. */
     void (*quantise_wide)(const float *x, size_t n_groups, size_t group, int8_t *q, float *scale,
                           int32_t *sum);
+    acts_form form;
     const vec_kernels *vec;
 } kernels;
 

@@ -43,13 +43,6 @@ static double time_once(team *t, void (*fn)(void *, team_member *), void *arg)
     return (double)(clock_ns() - start) / 1e9;
 }
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec t = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Seconds of one repeat: a first round finds out how many repeats fill a round. */
 static double time_team(team *t, void (*fn)(void *, team_member *), void *arg, int *n_repeats, double seconds)
 {
@@ -103,9 +96,9 @@ int measure_mul(measure_result *ret, const measure_spec *s, shoal_err *err)
     int rc = team_new(&t, s->n_threads, s->isa, err);
     if (rc == 0) rc = make_work(&k, s, rows, cols, err);
     if (rc == 0) {
-        uint64_t wall = clock_ns(), cpu = cpu_ns();
+        uint64_t wall = clock_ns(), cpu = clock_process_cpu_ns();
         double each = time_team(t, repeat_mul, &k, &k.n_repeats, s->seconds > 0 ? s->seconds : 0.2);
-        double share = (double)(cpu_ns() - cpu) / ((double)(clock_ns() - wall) * team_size(t));
+        double share = (double)(clock_process_cpu_ns() - cpu) / ((double)(clock_ns() - wall) * team_size(t));
         *ret = (measure_result){.seconds = each,
                                 .share = share,
                                 .gb_per_s = (double)wmat_bytes(k.w) / each / 1e9,

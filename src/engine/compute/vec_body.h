@@ -438,6 +438,50 @@ INLINE void score_tile(float *s, size_t lds, const float *q, size_t ldq, const v
     }
 }
 
+#ifdef ATTN_CHAINS
+/* Chains `first` and the one behind it of two queries, added up. */
+INLINE void score_chains(vf *sum, const float *q, size_t ldq, const void *kt, size_t d, const size_t first,
+                         const bool half)
+{
+    vf c[2][2];
+    UNROLL
+    for (size_t h = 0; h < 2; h++) c[h][0] = c[h][1] = v_set1(0.0f);
+    size_t t = first;
+    for (; t + 1 < d; t += 4) {
+        UNROLL
+        for (size_t i = 0; i < 2; i++) {
+            vf k = v_load_kv(kt, (t + i) * LANES, half);
+            UNROLL
+            for (size_t h = 0; h < 2; h++) c[h][i] = v_fma(v_set1(q[h * ldq + t + i]), k, c[h][i]);
+        }
+    }
+    if (t < d) {
+        vf k = v_load_kv(kt, t * LANES, half);
+        UNROLL
+        for (size_t h = 0; h < 2; h++) c[h][0] = v_fma(v_set1(q[h * ldq + t]), k, c[h][0]);
+    }
+    UNROLL
+    for (size_t h = 0; h < 2; h++) sum[h] = v_add(c[h][0], c[h][1]);
+}
+
+/* score_tile of two queries where registers are few: a key is loaded once for both. */
+INLINE void score_two(float *s, size_t lds, const float *q, size_t ldq, const void *kt, size_t d, float scale,
+                      const bool half)
+{
+    vf low[2], high[2];
+    score_chains(low, q, ldq, kt, d, 0, half);
+    score_chains(high, q, ldq, kt, d, 2, half);
+    UNROLL
+    for (size_t h = 0; h < 2; h++) v_store(s + h * lds, v_mul(v_add(low[h], high[h]), v_set1(scale)));
+}
+#else
+INLINE void score_two(float *s, size_t lds, const float *q, size_t ldq, const void *kt, size_t d, float scale,
+                      const bool half)
+{
+    score_tile(s, lds, q, ldq, kt, d, scale, 2, half);
+}
+#endif
+
 INLINE void score_all(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const void *kt, size_t d,
                       float scale, const bool half)
 {
@@ -445,7 +489,7 @@ INLINE void score_all(float *s, size_t lds, const float *q, size_t ldq, size_t n
     for (; ATTN_QUERIES >= 4 && h + 4 <= n_q; h += 4)
         score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 4, half);
     for (; ATTN_QUERIES >= 2 && h + 2 <= n_q; h += 2)
-        score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 2, half);
+        score_two(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, half);
     for (; h < n_q; h++) score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 1, half);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "compute/profile.h"
 #include "infer/engine_impl.h"
 #include "infer/beam_set.h"
 
@@ -52,13 +53,12 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
     const engine_step *w = user;
     engine *e = w->e;
     session *s = w->item_session[item];
-    size_t n_vocab = e->c->n_vocab;
     if (s->n_probe && (probe_row(e, s, m, at, logits) || s->kv.n_tokens + at + 1 < s->n_prompt)) return;
     if (s->draft.n_planned > 0) {
         s->draft_rows[at] = logits; /* which of them matter shows in order */
         return;
     }
-    if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
+    session_mask(s, logits, e->c->n_vocab);
     if (s->ballot)
         s->next.logprob = ballot_cast(s->ballot, member_vec(m), &e->spaces[member_index(m)], logits);
     else
@@ -410,15 +410,27 @@ static void hand_out(engine *e, engine_step *w, bool aloft)
     tell_burst(e, false);
 }
 
+/* Whose tokens a step computed has used the cores for them. */
+static void share_cpu(engine_step *w, uint64_t cpu_ns)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_items; i++) n += w->items[i].n;
+    for (size_t i = 0; i < w->n_items; i++)
+        w->item_of[i]->cpu_ms += (double)cpu_ns / 1e6 * (double)w->items[i].n / (double)n;
+}
+
 /* The whole network is here. */
 static void compute(engine *e, engine_step *w)
 {
     size_t n_tokens = w->n_prefill + w->n_decode + w->n_drafted;
     team *t = step_team(e, decode_kind_of(w), n_tokens);
     core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
+    profile_begin(e->o.profile, t, w->n_prefill > 0 ? PROFILE_PREFILL : PROFILE_DECODE, n_tokens);
     e->ops->decode(e->mapping.net, t, e->kv, w->items, w->n_items, on_row, w);
+    profile_end(e->o.profile, t);
     uint64_t took = core_lease_end(&e->lease), computed = clock_ns();
-    step_note_team(e, decode_kind_of(w), n_tokens, t, took);
+    step_note_team(e, decode_kind_of(w), n_tokens, took);
+    share_cpu(w, e->lease.cpu_ns);
     decode_measure(e, w, took);
     hand_out(e, w, false);
     if (w->n_prefill == 0 && w->n_drafted > 0) drafts_measure(e, w, (double)took / 1e6);
@@ -495,7 +507,7 @@ static void launch(engine *e, engine_step *w)
     w->start_ns = core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
     e->ops->walk(e->mapping.net, t, e->kv, w->items, w->n_items, e->hidden);
     uint64_t took = core_lease_end(&e->lease);
-    step_note_team(e, decode_kind_of(w), n_tokens, t, took);
+    step_note_team(e, decode_kind_of(w), n_tokens, took);
     e->n_launched++;
     for (size_t i = 0; i < w->n_items; i++) {
         w->item_of[i]->launched = e->n_launched;
@@ -518,11 +530,9 @@ static void land(engine *e)
         lose(e);
         return;
     }
-    bool as_team =
-        !e->solo || step_cost_prefers_team(&e->step_cost, decode_kind_of(w), w->n_rows ? w->n_rows : 1);
-    team *t = as_team ? e->team : e->solo;
-    core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(t));
-    e->ops->finish(e->mapping.net, t, w->items, w->n_items, e->hidden, on_row, w);
+    team_use(e->team, step_cost_prefers(&e->step_cost, decode_kind_of(w), w->n_rows ? w->n_rows : 1));
+    core_lease_begin(&e->lease, step_deadline(earliest_deadline(e), SOON_NS), team_size(e->team));
+    e->ops->finish(e->mapping.net, e->team, w->items, w->n_items, e->hidden, on_row, w);
     core_lease_end(&e->lease);
     e->first_aloft = (e->first_aloft + 1) % e->depth;
     e->n_aloft--;

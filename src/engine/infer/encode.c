@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "compute/profile.h"
 #include "infer/engine_impl.h"
 
 #define SOON_NS 2000000u /* what a batch without a deadline asks the arbiter for */
@@ -119,29 +120,34 @@ static void check_session(engine *e, session *s, bool finite)
         end_session(e, s, SHOAL_ENOMEM, NULL);
 }
 
-static void give_job(engine *e, enc_job *j, const net_input *in, uint64_t start_ns, uint64_t took_ns)
+static void give_job(engine *e, enc_job *j, const net_input *in, uint64_t start_ns, uint64_t took_ns,
+                     double cpu_ms)
 {
     j->fn(j->user, &(enc_result){.message = "",
                                  .values = in->values,
                                  .rows = in->rows,
                                  .cols = in->cols,
                                  .queue_ms = (double)(start_ns - j->job.submit_ns) / 1e6,
-                                 .compute_ms = (double)took_ns / 1e6});
+                                 .compute_ms = (double)took_ns / 1e6,
+                                 .cpu_ms = cpu_ms});
     encode_free(j);
 }
 
-static void hand_out(engine *e, size_t n, uint64_t start_ns, uint64_t took_ns)
+static void hand_out(engine *e, size_t n, size_t n_positions, uint64_t start_ns, uint64_t took_ns)
 {
+    double each_ms = (double)e->lease.cpu_ns / 1e6 / (double)n_positions;
     for (size_t i = 0; i < n; i++) {
         const enc_entry *at = &e->enc_batch[i];
         const net_input *in = &e->enc_inputs[i];
         bool finite = all_finite(in->values, in->rows * in->cols);
+        double cpu_ms = each_ms * (double)input_of(at)->n_positions;
+        if (at->session) at->session->cpu_ms += cpu_ms;
         if (at->session)
             check_session(e, at->session, finite);
         else if (!finite)
             encode_fail(e, at->job, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
         else
-            give_job(e, at->job, in, start_ns, took_ns);
+            give_job(e, at->job, in, start_ns, took_ns, cpu_ms);
     }
 }
 
@@ -160,10 +166,12 @@ void encode_step(engine *e)
     uint64_t deadline = fill_inputs(e, n);
     team *t = step_team(e, STEP_ENCODE, n_positions);
     uint64_t start = core_lease_begin(&e->lease, step_deadline(deadline, SOON_NS), team_size(t));
+    profile_begin(e->o.profile, t, PROFILE_ENCODE, n_positions);
     run_batch(e, t, n);
+    profile_end(e->o.profile, t);
     uint64_t took = core_lease_end(&e->lease);
-    step_note_team(e, STEP_ENCODE, n_positions, t, took);
+    step_note_team(e, STEP_ENCODE, n_positions, took);
     encode_measure(e, n_positions, took);
-    hand_out(e, n, start, took);
+    hand_out(e, n, n_positions, start, took);
     atomic_store(&e->stats.n_running, e->n_running);
 }

@@ -197,7 +197,6 @@ static void destroy(engine *e)
     free(e->enc_inputs);
     free(e->enc_batch);
     team_free(e->team);
-    team_free(e->solo);
     grammar_vocab_free(e->vocab);
     adapters_done(&e->adapters);
     adapter_unref(e->standard);
@@ -232,10 +231,9 @@ static int engine_start(engine *e, shoal_err *err)
     if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
     e->step_cost.n_members = e->o.n_threads;
-    if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
+    e->step_cost.n_cores = sys_core_count();
     e->lease.arbiter = e->o.arbiter;
     if (rc == 0) core_lease_watch(&e->lease, e->team);
-    if (rc == 0 && e->solo) core_lease_watch(&e->lease, e->solo);
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);

@@ -46,6 +46,8 @@ typedef struct engine_options {
     float adapter_strength; /* 0: 1 */
     /* Guesses of the next tokens (draft.h), which change how fast replies come and nothing else. */
     bool no_drafts;
+    struct profile *
+        profile; /* where the time of steps goes (compute/profile.h); it outlives the engine. NULL: untaken */
     double draft_price; /* a guess is computed when its chance is over this, 0 .. 1; 0: over what it costs,
                            which is measured */
 } engine_options;
@@ -124,6 +126,7 @@ typedef struct gen_request {
     size_t n_stop;
     const int32_t *end; /* a token that ends it beside those that end any of the model's; NULL: none */
     bool ignore_eos;
+    size_t min_tokens;        /* no token that ends it comes before so many; not with form */
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;                /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
@@ -172,6 +175,7 @@ typedef struct token_logprob {
 
 typedef struct gen_timings {
     double queue_ms, prefill_ms, decode_ms; /* waiting, until the first token, after it */
+    double cpu_ms;                          /* of cores: its share of its steps, by tokens */
     size_t n_prompt;                        /* tokens of the source where there is one */
     size_t n_cached, n_generated;
     size_t n_thought;             /* of n_generated, tokens of the thought and its markers */
@@ -244,6 +248,7 @@ typedef struct enc_result {
     const float *values;
     size_t rows, cols;
     double queue_ms, compute_ms;
+    double cpu_ms; /* of cores: its share of the step, by positions */
 } enc_result;
 typedef void (*enc_result_fn)(void *user, const enc_result *r);
 int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id,

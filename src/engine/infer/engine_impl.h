@@ -76,7 +76,7 @@ struct engine {
     const model_config *c;
     engine_options o;         /* defaults filled in */
     size_t n_ctx, max_tokens; /* max_tokens: of a step */
-    team *team, *solo;        /* solo: one member, for steps that are faster so; NULL when team has one too */
+    team *team;               /* whose first members run a step: so many as step_cost says */
     step_cost step_cost;
     step_cost_file step_cost_file;
     core_lease lease;
@@ -165,9 +165,9 @@ void drafts_measure(engine *e, const engine_step *w, double step_ms);
 /* It took so long with all that came of it. */
 void drafts_note_cost(engine *e, const engine_step *w, double ms);
 
-/* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
+/* step.c. The team, as many of it as a step of n_tokens takes, and the note of how long that took. Engine thread. */
 team *step_team(engine *e, step_kind k, size_t n_tokens);
-void step_note_team(engine *e, step_kind k, size_t n_tokens, const team *t, uint64_t took_ns);
+void step_note_team(engine *e, step_kind k, size_t n_tokens, uint64_t took_ns);
 /* A step of this size (tokens of nothing but input; streams of nothing but decoding) took so long. */
 void step_learn(learnt_cost *c, size_t size, double took_ms);
 linear_cost_line learnt_cost_line(const learnt_cost *c); /* any thread */

@@ -147,6 +147,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.class = job_class_of(r->latency);
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
+    s->min_tokens = r->form ? 0 : r->min_tokens;
     s->end = r->end ? *r->end : -1;
     s->calls = r->calls;
     s->may_call = r->may_call;
@@ -215,6 +216,14 @@ static bool is_eos(const session *s, int32_t id)
         if (s->config->eos_ids[i] == id) return true;
     }
     return s->end == id;
+}
+
+void session_mask(const session *s, float *logits, size_t n_vocab)
+{
+    if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
+    if (s->n_generated >= s->min_tokens) return;
+    for (size_t i = 0; i < s->config->n_eos; i++) logits[s->config->eos_ids[i]] = GEN_NEVER;
+    if (s->end >= 0) logits[s->end] = GEN_NEVER;
 }
 
 /* A control token that is a marker of calls or thoughts: its text, which detok_push leaves out. */
@@ -476,6 +485,7 @@ static gen_timings timings(const session *s, uint64_t now_ns)
     return (gen_timings){.queue_ms = (double)(admitted - s->job.submit_ns) / 1e6,
                          .prefill_ms = (double)(first - admitted) / 1e6,
                          .decode_ms = (double)(now_ns - first) / 1e6,
+                         .cpu_ms = s->cpu_ms,
                          .n_prompt = s->source && s->source->in.n ? s->source->in.n : s->n_prompt,
                          .n_cached = s->n_cached,
                          .n_generated = s->n_generated,

@@ -29,7 +29,8 @@ typedef struct session {
     int32_t *ids; /* [max_ids], prompt and reply */
     size_t n_prompt, n_ids, max_ids;
     bool ignore_eos, progress;
-    int32_t end; /* one more token that ends it; -1: none */
+    size_t min_tokens; /* as in gen_request */
+    int32_t end;       /* one more token that ends it; -1: none */
     sampler sampler;
     stop_matcher stop;
     thinking thinking;
@@ -72,6 +73,7 @@ typedef struct session {
     float *draft_rows[DRAFT_MAX + 1]; /* logits of the step, good until the next one */
     /* progress */
     uint64_t admitted_ns, first_token_ns; /* 0: not yet */
+    double cpu_ms;                        /* of cores, so far */
     size_t n_cached, n_generated;
     size_t n_drafted, n_accepted;
     size_t n_stint; /* of these since it got its slot in the batch */
@@ -97,6 +99,8 @@ void session_drop_cross(session *s);
 size_t session_pending(const session *s);
 /* The sampled token s->next: an EVENT_TOKEN, and s->finish when it was the last. */
 void session_take(session *s, uint64_t now_ns);
+/* Before its next token is chosen of these logits: what may not come next is GEN_NEVER. Any thread. */
+void session_mask(const session *s, float *logits, size_t n_vocab);
 /* Row `at` of the wanted ones, behind which `id` stands, was judged so. */
 void session_judge(session *s, size_t at, int32_t id, const sample *how);
 /* All wanted rows are judged: an EVENT_JUDGED for each token, then none is wanted any more. False, and

@@ -20,7 +20,7 @@ struct stage {
     const model_config *c;
     const net_ops *ops;
     weights_mapping mapping;
-    team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
+    team *team;
     step_cost step_cost;
     step_cost_file step_cost_file;
     kv *kv;
@@ -72,13 +72,12 @@ static int make_cache(stage *s, const model *m, const stage_options *o, shoal_er
     return s->items && s->seqs && s->writer && s->left ? 0 : err_nomem(err);
 }
 
-static int make_teams(stage *s, int n_threads, isa set, shoal_err *err)
+static int make_team(stage *s, int n_threads, isa set, shoal_err *err)
 {
     int rc = team_new(&s->team, n_threads, set, err);
     if (rc == 0) core_lease_watch(&s->lease, s->team);
-    if (rc == 0 && n_threads > 1) rc = team_new(&s->solo, 1, set, err);
-    if (rc == 0 && s->solo) core_lease_watch(&s->lease, s->solo);
     s->step_cost.n_members = n_threads;
+    s->step_cost.n_cores = sys_core_count();
     return rc;
 }
 
@@ -94,7 +93,7 @@ static int stage_start(stage *s, model *m, const stage_options *o, shoal_err *er
     s->ops = net_ops_for(s->c, err);
     s->lease.arbiter = o->arbiter;
     if ((rc = isa_choose(&set, err)) != 0) return rc;
-    rc = make_teams(s, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
+    rc = make_team(s, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
     if (rc == 0) rc = make_cache(s, m, o, err);
     if (rc) return rc;
     net_limits limits = {
@@ -127,7 +126,6 @@ void stage_free(stage *s)
     weights_mapping_free(&s->mapping, s->ops);
     kv_free(s->kv);
     team_free(s->team);
-    team_free(s->solo);
     free(s->items);
     free(s->seqs);
     free(s->writer);
@@ -294,12 +292,10 @@ static step_kind stage_kind_of(const stage_step *step)
 static void walk(stage *s, const stage_step *step, float *rows, size_t n_rows)
 {
     step_kind k = stage_kind_of(step);
-    s->step_cost.crowd = core_lease_crowd(&s->lease);
-    bool as_team = !s->solo || step_cost_choose(&s->step_cost, k, n_rows);
-    team *t = as_team ? s->team : s->solo;
-    core_lease_begin(&s->lease, clock_ns() + SOON_NS, team_size(t));
-    s->ops->walk(s->mapping.net, t, s->kv, s->items, step->n_items, rows);
-    step_cost_note(&s->step_cost, k, n_rows, as_team, core_lease_end(&s->lease));
+    team_use(s->team, core_lease_members(&s->lease, &s->step_cost, k, n_rows));
+    core_lease_begin(&s->lease, clock_ns() + SOON_NS, team_size(s->team));
+    s->ops->walk(s->mapping.net, s->team, s->kv, s->items, step->n_items, rows);
+    step_cost_note(&s->step_cost, k, n_rows, team_size(s->team), core_lease_end(&s->lease));
 }
 
 int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoal_err *err)

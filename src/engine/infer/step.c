@@ -2,16 +2,22 @@
  * the step teaches. */
 #include "base/clock.h"
 #include "infer/engine_impl.h"
+#include "os/crash.h"
+
+static const char *const KINDS[STEP_KINDS] = {
+    [STEP_DECODE] = "decode", [STEP_PREFILL] = "prefill", [STEP_ENCODE] = "encode"};
 
 team *step_team(engine *e, step_kind k, size_t n_tokens)
 {
-    e->step_cost.crowd = core_lease_crowd(&e->lease);
-    return e->solo && !step_cost_choose(&e->step_cost, k, n_tokens) ? e->solo : e->team;
+    crash_step_begin(KINDS[k], atomic_load_explicit(&e->stats.n_running, memory_order_relaxed), n_tokens);
+    team_use(e->team, core_lease_members(&e->lease, &e->step_cost, k, n_tokens));
+    return e->team;
 }
 
-void step_note_team(engine *e, step_kind k, size_t n_tokens, const team *t, uint64_t took_ns)
+void step_note_team(engine *e, step_kind k, size_t n_tokens, uint64_t took_ns)
 {
-    step_cost_note(&e->step_cost, k, n_tokens, t == e->team, took_ns);
+    crash_step_end();
+    step_cost_note(&e->step_cost, k, n_tokens, team_size(e->team), took_ns);
 }
 
 uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)

@@ -14,10 +14,11 @@
 #include "store/lru_folder.h"
 
 #define MAGIC        "SHOALPC\n"
-#define VERSION      1
+#define VERSION      2
 #define SUFFIX       ".pace"
 #define MODEL_DIGITS 16
 #define KEY_DIGITS   8
+#define LINES        (STEP_KINDS * STEP_WAYS)
 #define DIGEST_AT    (STEP_COST_FILE_BYTES - 32)
 
 /* ---- bytes ---------------------------------------------------------------------------------------- */
@@ -48,12 +49,12 @@ void step_cost_file_write(uint8_t ret[STEP_COST_FILE_BYTES], const sha256_digest
 {
     sha256_digest d;
     memcpy(ret, MAGIC, 8);
-    uint8_t *at = step_cost_file_put(step_cost_file_put(ret + 8, VERSION, 4), STEP_KINDS, 4);
+    uint8_t *at = step_cost_file_put(step_cost_file_put(ret + 8, VERSION, 4), LINES, 4);
     memcpy(at, key->bytes, sizeof key->bytes);
     at += sizeof key->bytes;
-    for (int i = 0; i < 2 * STEP_KINDS; i++) {
-        at = put_double(at, known->of[i / 2][i % 2].fixed_ns);
-        at = put_double(at, known->of[i / 2][i % 2].token_ns);
+    for (int i = 0; i < LINES; i++) {
+        at = put_double(at, known->of[i / STEP_WAYS][i % STEP_WAYS].fixed_ns);
+        at = put_double(at, known->of[i / STEP_WAYS][i % STEP_WAYS].token_ns);
     }
     sha256_of(ret, DIGEST_AT, &d);
     memcpy(at, d.bytes, sizeof d.bytes);
@@ -68,15 +69,15 @@ int step_cost_file_read(step_cost_known *ret, const void *data, size_t n, const 
     const uint8_t *magic = cur_take(&c, 8);
     if (n != STEP_COST_FILE_BYTES || memcmp(magic, MAGIC, 8) != 0)
         return err_set(err, SHOAL_EFORMAT, "it is no such file");
-    uint32_t version = cur_u32(&c), n_kinds = cur_u32(&c);
+    uint32_t version = cur_u32(&c), n_lines = cur_u32(&c);
     const uint8_t *whose = cur_take(&c, sizeof key->bytes);
-    for (int i = 0; i < 2 * STEP_KINDS; i++) {
-        known.of[i / 2][i % 2].fixed_ns = take_double(&c);
-        known.of[i / 2][i % 2].token_ns = take_double(&c);
+    for (int i = 0; i < LINES; i++) {
+        known.of[i / STEP_WAYS][i % STEP_WAYS].fixed_ns = take_double(&c);
+        known.of[i / STEP_WAYS][i % STEP_WAYS].token_ns = take_double(&c);
     }
     const uint8_t *said = cur_take(&c, sizeof is.bytes);
     sha256_of(data, DIGEST_AT, &is);
-    if (version != VERSION || n_kinds != STEP_KINDS)
+    if (version != VERSION || n_lines != LINES)
         return err_set(err, SHOAL_EFORMAT, "it is of another version");
     if (memcmp(said, is.bytes, sizeof is.bytes) != 0) return err_set(err, SHOAL_EFORMAT, "it is damaged");
     if (memcmp(whose, key->bytes, sizeof key->bytes) != 0)

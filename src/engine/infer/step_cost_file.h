@@ -7,7 +7,7 @@
  * depend on:
  *
  *   - magic, 8 bytes: "SHOALPC\n"
- *   - version, 4, and the number of kinds of step, 4
+ *   - version, 4, and the number of lines, 4
  *   - key, 32: SHA-256 of model, layout (which is the instruction set's), layers, processor, cores, threads
  *   - lines, 16 for each kind of step and way: fixed, and a token's, in ns; doubles
  *   - digest, 32: SHA-256 of all in front of it
@@ -28,7 +28,7 @@
 #include "infer/step_cost.h"
 #include "model/packed/packed_store.h"
 
-#define STEP_COST_FILE_BYTES (16 + 32 + 32 * STEP_KINDS + 32)
+#define STEP_COST_FILE_BYTES (16 + 32 + 16 * STEP_KINDS * STEP_WAYS + 32)
 #define STEP_COST_FILES      256
 
 typedef struct step_cost_file {

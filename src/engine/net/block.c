@@ -50,6 +50,7 @@ void blk_norm(lane *l, const norm *n, rows *y, rows *x)
 {
     size_t t, end;
     assert(n->w && n->width == x->width && n->width == y->width);
+    rows_profile(l, PROFILE_NORM);
     rows_use(l, {x, y->own ? READ_ALL : READ_MINE}, {y, WRITE_MINE});
     rows_share(l, y, &t, &end);
     norm_rows(n, l->v, rows_at(y, t), rows_at(x, t), end - t);
@@ -144,6 +145,27 @@ static bool goes_apart(const lane *l, const proj *p, const rows *x)
     return !x->own && rows_stand_apart(l, x->n) && !wmat_is_watched(p->part[0]);
 }
 
+/* "attn_q+attn_k": the matrices' names without their layer and ".weight". */
+static void name_product(profile_entry *e, const proj *p, size_t part)
+{
+    size_t first = p->n_parts > 1 ? part : 0, end = p->n_parts > 1 ? part + 1 : p->n_stems, at = 0;
+    for (size_t i = first; i < end && i < p->n_stems; i++) {
+        const char *name = strstr(p->stem[i]->name, "blk.");
+        name = name ? strchr(name + 4, '.') : NULL;
+        name = name ? name + 1 : p->stem[i]->name;
+        const char *stop = strstr(name, ".weight");
+        int n = stop ? (int)(stop - name) : (int)strlen(name);
+        if (at < sizeof e->name)
+            at += (size_t)snprintf(e->name + at, sizeof e->name - at, "%s%.*s", at ? "+" : "", n, name);
+    }
+}
+
+static void profile_product(const lane *l, const proj *p, size_t part, size_t n_tokens)
+{
+    profile_entry *e = profile_to_matmul(l->profile, p->part[part], p->part[part], n_tokens);
+    if (!e->name[0]) name_product(e, p, part);
+}
+
 void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
 {
     bool apart = goes_apart(l, p, x);
@@ -154,6 +176,7 @@ void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
             (apart ? rows_load_apart : rows_load)(l, t, x);
             rows_use(l, {y, apart ? WRITE_MINE : WRITE_PARTS});
         }
+        if (l->profile) profile_product(l, p, i, x->n);
         rows_mul(l, p->part[i], y, p->first_row[i], add);
     }
     if (!is_adapted(l, p, x->n)) return;
@@ -219,6 +242,7 @@ static void activate_own(lane *l, activation act, bool gated, rows *y, rows *x)
 /* A few wide rows are split by columns, which costs a barrier. */
 void blk_activate(lane *l, activation act, bool gated, rows *y, rows *x)
 {
+    rows_profile(l, PROFILE_ACTIVATE);
     if (y->own && x != y) {
         activate_own(l, act, gated, y, x);
         return;
@@ -246,6 +270,7 @@ void blk_add(lane *l, rows *x, rows *y, float scale)
 {
     size_t t, end;
     assert(x->width == y->width);
+    rows_profile(l, PROFILE_ADD);
     rows_use(l, {x, READ_MINE | WRITE_MINE}, {y, READ_MINE});
     rows_share(l, x, &t, &end);
     for (; t < end; t++) {

@@ -310,6 +310,7 @@ static void pick_rows(pass *p, const step *s, rows *last)
 {
     const decoder *d = s->d;
     size_t r, end;
+    rows_profile(&p->l, PROFILE_NORM);
     rows_use(&p->l, {&p->x, READ_ALL}, {last, WRITE_MINE});
     rows_share(&p->l, last, &r, &end);
     for (; r < end; r++) {
@@ -333,6 +334,7 @@ static void run_head(pass *p, const step *s)
     pick_rows(p, s, &last);
     if (narrows) blk_linear(&p->l, &d->out_proj, &last, &narrow, false);
     blk_linear(&p->l, d->c->tied ? &d->embed.words : &d->head, narrows ? &narrow : &last, &logits, false);
+    rows_profile(&p->l, PROFILE_SAMPLE);
     rows_use(&p->l, {&logits, READ_ALL | WRITE_PARTS});
     size_t r = (size_t)member_index(p->l.m), n_members = (size_t)member_count(p->l.m);
     for (; r < s->n_rows; r += n_members) {
@@ -372,7 +374,11 @@ static void decoder_run_step(void *arg, team_member *m)
         take_rows(&p, s);
     else
         blk_embed(&p.l, &d->embed, token_at, s, &narrow, &p.x);
-    for (size_t i = 0; i < d->end - d->first; i++) layer_run(&p, &d->layers[i]);
+    for (size_t i = 0; i < d->end - d->first; i++) {
+        if (p.l.profile) profile_set_layer(p.l.profile, (int)(d->first + i));
+        layer_run(&p, &d->layers[i]);
+    }
+    if (p.l.profile) profile_set_layer(p.l.profile, PROFILE_NO_LAYER);
     if (s->rows_out)
         leave_rows(&p, s);
     else
@@ -472,7 +478,10 @@ static void keep_rows(void *arg, team_member *m)
     if (j->adapted) l.adapters = j->d->token_adapter;
     rows x = rows_of((float *)j->values, j->n, c->n_embd);
     rows kv = rows_of(j->kv, j->n, 2 * c->attn.n_head_kv * c->attn.head_dim);
-    for (size_t i = 0; i < c->n_layer; i++) blk_cross_keep(&l, &j->d->layers[i].cross, &x, &kv, j->out);
+    for (size_t i = 0; i < c->n_layer; i++) {
+        if (l.profile) profile_set_layer(l.profile, (int)i);
+        blk_cross_keep(&l, &j->d->layers[i].cross, &x, &kv, j->out);
+    }
 }
 
 size_t decoder_cross_bytes(const net *n, size_t rows)

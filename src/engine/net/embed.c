@@ -108,6 +108,7 @@ void blk_embed(lane *l, const embed *e, embed_token_fn token, const void *step, 
     float scale = e->c->scale.embd;
     size_t t, end;
     assert(to->width == e->n_in && to->n == x->n);
+    rows_profile(l, PROFILE_EMBED);
     rows_use(l, {to, WRITE_MINE});
     rows_share(l, to, &t, &end);
     for (; t < end; t++) {

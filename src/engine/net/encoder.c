@@ -297,7 +297,11 @@ static void encoder_run_step(void *arg, team_member *m)
         blk_patches(&p.l, &e->patches, s->items, e->item, e->first, &p.x);
     else
         blk_embed(&p.l, &e->embed, token_at, s, &narrow, &p.x);
-    for (size_t i = 0; i < e->c->n_layer; i++) layer_run(&p, &e->layers[layer_of(e, i)]);
+    for (size_t i = 0; i < e->c->n_layer; i++) {
+        if (p.l.profile) profile_set_layer(p.l.profile, (int)i);
+        layer_run(&p, &e->layers[layer_of(e, i)]);
+    }
+    if (p.l.profile) profile_set_layer(p.l.profile, PROFILE_NO_LAYER);
     if (e->out_norm.w) blk_norm(&p.l, &e->out_norm, &p.x, &p.x);
     if (s->adapted) p.l.adapters = e->row_adapters;
     if (!e->bare) blk_head(&p.l, &e->head, e->first, s->n_rows, &p.x);

@@ -111,8 +111,17 @@ static void sort_places(const moe *e, const moe_space *s, size_t n)
     s->first[0] = 0;
 }
 
+/* One entry for all experts of a layer. */
+static void profile_experts(const lane *l, const proj *experts, const proj *one, size_t part, size_t n_tokens,
+                            const char *name)
+{
+    profile_entry *e = profile_to_matmul(l->profile, experts[0].part[part], one->part[part], n_tokens);
+    if (!e->name[0]) buf_copy_str(e->name, sizeof e->name, name);
+}
+
 /* All members: each expert's rows of x times its matrices, with no barrier between experts. */
-static void multiply(lane *l, const proj *experts, size_t n_expert, const uint32_t *first, rows *x, rows *y)
+static void multiply(lane *l, const char *name, const proj *experts, size_t n_expert, const uint32_t *first,
+                     rows *x, rows *y)
 {
     for (size_t part = 0; part < experts[0].n_parts; part++) {
         dtype t = wmat_type(experts[0].part[part]);
@@ -122,6 +131,7 @@ static void multiply(lane *l, const proj *experts, size_t n_expert, const uint32
         }
         for (size_t i = 0; i < n_expert; i++) {
             size_t n = first[i + 1] - first[i];
+            if (n > 0 && l->profile) profile_experts(l, experts, &experts[i], part, n, name);
             if (n > 0) rows_mul_some(l, experts[i].part[part], first[i], n, y, experts[i].first_row[part]);
         }
     }
@@ -161,6 +171,7 @@ void blk_moe(lane *l, const moe *e, const moe_space *s, rows *x, rows *y)
     acts *before = l->acts;
     assert(x != y && x->width == e->width && y->width == e->width);
     blk_linear(l, &e->router, x, &logits, false);
+    rows_profile(l, PROFILE_ROUTE);
     rows_use(l, {&logits, READ_MINE | WRITE_MINE}, {&choice, WRITE_MINE});
     rows_share(l, &logits, &t, &end);
     for (; t < end; t++) {
@@ -171,9 +182,10 @@ void blk_moe(lane *l, const moe *e, const moe_space *s, rows *x, rows *y)
     rows_use(l, {&order, READ_ALL});
     moe_gather(l, s, x, &picked);
     l->acts = s->acts;
-    multiply(l, e->in, c->n_expert, s->first, &picked, &ff);
+    multiply(l, "ffn_up_exps", e->in, c->n_expert, s->first, &picked, &ff);
     blk_activate(l, c->act, c->gated, c->gated ? &act : &ff, &ff);
-    multiply(l, e->down, c->n_expert, s->first, c->gated ? &act : &ff, &out);
+    multiply(l, "ffn_down_exps", e->down, c->n_expert, s->first, c->gated ? &act : &ff, &out);
     l->acts = before;
+    rows_profile(l, PROFILE_ROUTE);
     add_up(l, e, s, &out, y);
 }

@@ -5,7 +5,7 @@
 
 void rows_open(lane *l, team_member *m, acts *a)
 {
-    *l = (lane){.m = m, .v = member_vec(m), .acts = a, .barriers = 1};
+    *l = (lane){.m = m, .v = member_vec(m), .profile = member_profile(m), .acts = a, .barriers = 1};
 }
 
 /* Must a barrier pass first? Only what happened since the last one matters. */
@@ -51,8 +51,15 @@ static void load_own(lane *l, dtype t, rows *x)
     l->acts_cols = x->width;
 }
 
+/* One entry for each type; dtype names are static. */
+static void profile_load(const lane *l, dtype t)
+{
+    if (l->profile && !dtype_is_float(t)) profile_to(l->profile, PROFILE_QUANTISE, dtype_name(t))->type = t;
+}
+
 void rows_load(lane *l, dtype t, rows *x)
 {
+    profile_load(l, t);
     if (l->own && rows_are_few(l, x->n) && x->width <= l->own_cols) {
         load_own(l, t, x);
         return;
@@ -81,6 +88,7 @@ void rows_load_apart(lane *l, dtype t, rows *x)
 {
     size_t end;
     assert(!x->own && l->window);
+    profile_load(l, t);
     rows_use(l, {x, READ_MINE});
     if (l->acts_read == l->barriers || windows_meet(l, x->n)) {
         team_barrier(l->m);

@@ -24,6 +24,7 @@
 #define NET_ROWS_H
 
 #include "compute/compute.h"
+#include "compute/profile.h"
 #include "model/adapter.h"
 
 typedef struct rows {
@@ -41,6 +42,7 @@ enum { THIN_ROWS = 4, THIN_WIDTH = 3 * ADAPTER_RANK_MAX };
 typedef struct lane {
     team_member *m;
     const vec_kernels *v;
+    profile *profile;  /* of member 0 where one is taken; NULL: nothing is said */
     acts *acts;        /* what rows_load loads */
     acts *own;         /* or a few rows into, up to own_cols wide: this member's alone; NULL: there is none */
     acts *window;      /* this member's, on its own rows among many; NULL: there is none */
@@ -101,6 +103,18 @@ static inline rows rows_of(float *at, size_t n, size_t width)
 static inline rows rows_own(float *at, size_t n, size_t width)
 {
     return (rows){.at = at, .n = n, .width = width, .own = true};
+}
+
+/* The operation that follows. */
+static inline void rows_profile(const lane *l, profile_op op)
+{
+    if (l->profile) profile_to(l->profile, op, NULL);
+}
+
+/* One that goes on. */
+static inline void rows_profile_back(const lane *l, profile_op op)
+{
+    if (l->profile) profile_back_to(l->profile, op, NULL);
 }
 
 /* Load x as weights of type t want it. Ends in a barrier, or each member loads its own few rows without. */

@@ -18,6 +18,7 @@ int shortconv_load(shortconv *c, const model *m, const char *prefix, shoal_err *
     float *file = NULL;
     int rc = proj_load_table(&file, m, name, c->width, c->taps, err);
     if (rc) return rc;
+    c->file_bytes = model_tensor(m, name)->bytes;
     c->w = mem_calloc64(n, sizeof *c->w);
     if (!c->w) {
         free(file);
@@ -103,10 +104,18 @@ static void leave_states(const shortconv *c, const attend_step *s, const rows *i
     }
 }
 
+static void profile_convolution(const lane *l, const shortconv *c, size_t n_tokens)
+{
+    profile_entry *e = profile_to(l->profile, PROFILE_CONVOLVE, NULL);
+    e->bytes += (double)c->file_bytes;
+    e->multiply_adds += (double)(c->taps * c->width * n_tokens);
+}
+
 void blk_shortconv(lane *l, const shortconv *c, const attend_step *s, rows *in, rows *out)
 {
     size_t begin, end;
     assert(in->width == 3 * c->width && out->width == c->width);
+    if (l->profile) profile_convolution(l, c, in->n);
     rows_use(l, {in, READ_MINE | WRITE_MINE}, {out, WRITE_MINE});
     rows_share(l, in, &begin, &end);
     for (size_t t = begin; t < end; t++)

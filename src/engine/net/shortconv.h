@@ -12,7 +12,8 @@
 typedef struct shortconv {
     float *w, *bias; /* [taps][width]; [width] or NULL */
     size_t taps, width;
-    size_t state_at; /* its offset in a state */
+    size_t state_at;   /* its offset in a state */
+    size_t file_bytes; /* of w in the file, for a profile */
 } shortconv;
 
 /* "<prefix>shortconv.conv.weight" [n_embd][taps]; state_at is the caller's. */

@@ -94,7 +94,8 @@ typedef struct word {
 
 static bool in_word(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '\'' || c < 0;
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '\'' ||
+           (c & 0x80);
 }
 
 /* The next word at or behind *at, which moves behind it. */

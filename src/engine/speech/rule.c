@@ -2,8 +2,12 @@
  * everywhere. */
 #include "speech/rule.h"
 
+#include <string.h>
+
 #include "compute/compute.h"
 #include "infer/engine.h"
+
+enum { REPEATED = 4 };
 
 void speech_rule_init(speech_rule *r, const whisper_tokens *h, const whisper_language *language,
                       bool translate, bool times)
@@ -115,6 +119,16 @@ static void mask_times(const whisper_tokens *h, const int32_t *ids, size_t n, fl
     if (mass(logits, begin, n_vocab, max) > (double)math_expf(text - max)) forbid(logits, 0, begin);
 }
 
+bool speech_rule_repeats(const int32_t *ids, size_t n)
+{
+    if (n <= REPEATED) return false;
+    const int32_t *last = ids + n - REPEATED;
+    if (n % 2 == 0 && memcmp(ids, ids + n / 2, n / 2 * sizeof *ids) == 0) return true;
+    for (const int32_t *at = ids; at < last; at++)
+        if (memcmp(at, last, REPEATED * sizeof *at) == 0) return true;
+    return false;
+}
+
 void speech_rule_mask(void *user, const int32_t *ids, size_t n, float *logits, size_t n_vocab)
 {
     speech_rule *r = user;
@@ -133,4 +147,5 @@ void speech_rule_mask(void *user, const int32_t *ids, size_t n, float *logits, s
     if (n == 0)
         for (size_t i = 0; i < h->n_never_first; i++) logits[h->never_first[i]] = GEN_NEVER;
     if (r->times) mask_times(h, ids, n, logits, n_vocab);
+    if (r->ends_loops && speech_rule_repeats(ids, n)) only(logits, n_vocab, h->eot);
 }

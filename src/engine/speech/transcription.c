@@ -16,9 +16,13 @@
 #define NO_SPEECH_MIN   0.6
 #define LOGPROB_MIN     (-1.0)
 #define COMPRESSION_MAX 2.4
+/* Of a window that was computed in part. */
+#define DOUBTFUL_LOGPROB (-0.3)
 
 enum { PAUSE_MS = 1000, SENTENCE_PAUSE_MS = 200 }; /* longer ones are taken out */
 enum { TAIL_MS = 100, QUIET_MS = 300, QUIET_STEP_MS = 30, OVERLAP_MS = 1500 };
+/* Of the positions that the encoder computes, 20 ms each: behind the sound, at least, and a multiple of. */
+enum { MARGIN = 128, LEAST = 512, STEP = 64 };
 /* 0, 0.2 ... 1.0, as long as a reply looks wrong. */
 enum { N_ATTEMPTS = 6, ATTEMPT_STEP = 2 };
 #define QUIET_SHARE 0.003 /* of the window's mean energy (25 dB below it): no word lies in such a moment */
@@ -28,6 +32,8 @@ typedef struct reply {
     buf ids;            /* int32_t, language and task in front */
     double logprob_sum; /* of its text, the end included */
     size_t n_logprobs;
+    double words_sum; /* and without time tokens, which are less likely than words */
+    size_t n_words;
     double average, compression;
     float temperature, no_speech;
 } reply;
@@ -49,6 +55,8 @@ struct transcription {
     size_t n_repeated;   /* of its samples, those that the one before it heard, too */
     const float *x;      /* [n_window], the trimmed sound's */
     size_t n_windows;
+    size_t
+        n_frames; /* of the window's, that the encoder computes; fewer than all at first, where it is short */
     size_t attempt; /* at this window's reply, from 0 */
     bool again;     /* the window is to be heard at another temperature */
     reply now, best;
@@ -244,6 +252,30 @@ static int hear_window(transcription *t, shoal_err *err)
     return rc;
 }
 
+bool transcription_shortens(const whisper_tokens *h)
+{
+    return h->time_0 >= 0;
+}
+
+/* How much of the window the encoder computes at first: the sound and a margin, or all where that is most of it.
+ * OpenAI's checkpoints were trained on whole windows. In parts of a few seconds they say a sentence again and
+ * again; from ten seconds on this is rare enough to hear such a window again. In parts of 17 to 20 s they left
+ * out sentences, and nothing of the reply told so (bench/runs/2026-11-30-whisper.md). */
+static size_t frames_of_speech(const transcription *t)
+{
+    const whisper_tokens *h = t->h;
+    size_t n = (t->n_window + h->tick - 1) / h->tick + MARGIN;
+    if (n < LEAST) n = LEAST;
+    n = (n + STEP - 1) / STEP * STEP * (h->tick / h->mel.hop);
+    return 2 * n > h->n_frames ? h->n_frames : n;
+}
+
+static void set_frames(transcription *t, size_t n)
+{
+    t->n_frames = n;
+    t->rule.ends_loops = n < t->h->n_frames;
+}
+
 static void clear(reply *r)
 {
     buf ids = r->ids;
@@ -266,6 +298,8 @@ int transcription_next(transcription *t, shoal_err *err)
         return 0;
     }
     if (rc == 0) rc = hear_window(t, err);
+    bool full = t->o.full_window || !transcription_shortens(t->h);
+    set_frames(t, full ? t->h->n_frames : frames_of_speech(t));
     t->n_windows++;
     return rc ? rc : 1;
 }
@@ -284,7 +318,7 @@ static uint64_t seed_of(const transcription *t)
 void transcription_request(transcription *t, gen_request *ret, enc_request *ret_source)
 {
     const whisper_tokens *h = t->h;
-    *ret_source = (enc_request){.features = t->frames, .n_features = h->n_frames, .width = h->mel.n_mels};
+    *ret_source = (enc_request){.features = t->frames, .n_features = t->n_frames, .width = h->mel.n_mels};
     *ret = (gen_request){.ids = t->prompt,
                          .n_ids = t->n_prompt,
                          .source = ret_source,
@@ -294,12 +328,21 @@ void transcription_request(transcription *t, gen_request *ret, enc_request *ret_
                          .deadline_ns = t->o.deadline_ns};
 }
 
+static bool is_time(const transcription *t, int32_t id)
+{
+    return t->h->time_0 >= 0 && id >= t->h->time_0;
+}
+
 int transcription_add(transcription *t, int32_t id, float logprob)
 {
     reply *r = &t->now;
     if (r->ids.len / sizeof id >= t->rule.n_lead) {
         r->logprob_sum += (double)logprob;
         r->n_logprobs++;
+        if (!is_time(t, id)) {
+            r->words_sum += (double)logprob;
+            r->n_words++;
+        }
     }
     return buf_append(&r->ids, &id, sizeof id);
 }
@@ -316,11 +359,6 @@ typedef struct taker { /* a window's reply on its way to segments */
 static int64_t ms_of(const transcription *t, size_t samples)
 {
     return (int64_t)((uint64_t)samples * 1000 / t->h->mel.rate);
-}
-
-static bool is_time(const transcription *t, int32_t id)
-{
-    return t->h->time_0 >= 0 && id >= t->h->time_0;
 }
 
 /* The sample of a time token, inside the window. */
@@ -523,12 +561,29 @@ static int give_reply(transcription *t, taker *k, size_t *ret)
     return t->rule.times ? give_timed(k, ids, n, ret) : give_whole(k, ids, n, ret);
 }
 
+/* Was less than the whole window too little to hear? Of a reply that says nothing, too, only the whole window
+ * is believed. */
+static bool is_doubtful(const transcription *t)
+{
+    const reply *r = &t->now;
+    size_t n_all, n;
+    const int32_t *all = ids_of(r, &n_all), *ids = text_ids(t, r, &n);
+    bool ended = n_all > 0 && all[n_all - 1] == t->h->eot;
+    return !ended || t->text.len == 0 || r->compression > COMPRESSION_MAX ||
+           r->words_sum < DOUBTFUL_LOGPROB * (double)r->n_words || speech_rule_repeats(ids, n);
+}
+
 int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err)
 {
     size_t n, step = t->next - t->at;
     const int32_t *ids = ids_of(&t->now, &n);
-    note_language(t, ids, n);
     if (transcription_judge(t) != 0) return err_nomem(err);
+    if (t->n_frames < t->h->n_frames && is_doubtful(t)) {
+        set_frames(t, t->h->n_frames);
+        t->again = true;
+        return 0;
+    }
+    note_language(t, ids, n);
     bool wrong = looks_wrong(&t->now);
     keep_best(t);
     if (wrong && !(t->o.temperature > 0) && t->attempt + 1 < N_ATTEMPTS) {

@@ -22,6 +22,11 @@
  * all look wrong the likeliest is taken, and of phrases that it repeats three copies are left. Draws depend
  * on the seed, the place and the attempt alone.
  *
+ * Where sound does not fill its window, a model with time tokens first gets a part of it, which costs less:
+ * 2.56 s behind the sound, 10.24 s at least, and half of the window at most. A reply to a part that is
+ * doubtful (no end, no text, below -0.3, repeating itself) is dropped, and transcription_next gives the whole
+ * window, which is then as any other.
+ *
  * Time tokens come in pairs and never go back, a text begins and ends with one, and some tokens are never
  * said: that is a gen_rule of its own, a function of the reply alone. The language is the likeliest one
  * behind <|startoftranscript|> unless it is given. One thread at a time; the rule may be asked from another
@@ -45,6 +50,7 @@ typedef struct transcription_options {
     bool times;           /* segments by the model's time tokens, where it has them; long sound always */
     const char *prompt;   /* words and spellings that the sound may hold [none] */
     float temperature;    /* [0: greedy, and higher where a reply looks wrong] */
+    bool full_window;     /* every window is computed whole [a part of it, of short sound] */
     bool no_vad;          /* the model hears everything, noise and silence, too [speech alone] */
     uint64_t seed;
     size_t n_ctx;         /* the engine's context [the model's] */
@@ -74,6 +80,9 @@ typedef struct transcription transcription;
 int transcription_new(transcription **ret, const whisper_tokens *h, sound *s, const transcription_options *o,
                       shoal_err *err);
 void transcription_free(transcription *t); /* NULL is fine; not while the engine has its request */
+
+/* Can short sound be heard without computing its whole window? */
+bool transcription_shortens(const whisper_tokens *h);
 
 /* 1: the next window is ready; 0: all has been heard; or an error. Costs a window's features. */
 int transcription_next(transcription *t, shoal_err *err);

@@ -194,6 +194,7 @@ void bridge_result(void *job, const enc_result *r)
     j->n_values = fits ? n : 0;
     j->queue_ms = r->queue_ms;
     j->compute_ms = r->compute_ms;
+    j->cpu_ms = r->cpu_ms;
     if (fits)
         push_done(b, j, r->status, r->message);
     else

@@ -39,9 +39,9 @@ struct bridge_job {
     finish_reason finish;
     size_t n_stop; /* as gen_event has it */
     gen_timings timings;
-    double queue_ms, compute_ms; /* encoders */
-    float *values;               /* encoders: the job's room for the result, set before submitting */
-    size_t n_values;             /* ... floats of room; on_done: floats there */
+    double queue_ms, compute_ms, cpu_ms; /* encoders */
+    float *values;                       /* encoders: the job's room for the result, set before submitting */
+    size_t n_values;                     /* ... floats of room; on_done: floats there */
 
     /* The bridge's own. */
     bridge_job *next_done, *next_touched;

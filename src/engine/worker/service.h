@@ -20,6 +20,7 @@
 #include "worker/meter.h"
 #include "worker/pool.h"
 #include "worker/worker.h"
+#include "worker/worker_gate.h"
 
 enum { MAX_HEALTH_WATCHERS = 32, SERVICE_SOUNDS_MAX = 8, SERVICE_N_STAGE_METHODS = 1 };
 
@@ -58,9 +59,14 @@ struct worker {
     char identity[BIT_IDENTITY_BYTES];
     double load_ms;
     meter meter;
+    struct { /* of the process, as it was when it last worked */
+        uint64_t n_steps, n_requests, run_delay_ns;
+        size_t rss_bytes;
+    } seen;
 
     arbiter *arbiter;
     grpc_server *server;
+    worker_gate *gate; /* NULL: in clear text */
     bridge *bridge;
     pool pool;
     buf scratch; /* packed messages; valid until the next use */

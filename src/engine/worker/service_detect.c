@@ -31,7 +31,7 @@ typedef struct detect_job {
     float *p;
     vad_segment *segments;
     size_t n_samples, n, n_segments;
-    double work_ms;
+    double work_ms, cpu_ms;
 } detect_job;
 
 static void detect_free(detect_job *j)
@@ -86,11 +86,12 @@ static int detect_segments(detect_job *j)
 static void detect_do_work(pool_job *work)
 {
     detect_job *j = (detect_job *)((char *)work - offsetof(detect_job, work));
-    uint64_t start = clock_ns();
+    uint64_t start = clock_ns(), cpu_start = clock_thread_cpu_ns();
     bool begins = !j->sound;
     j->rc = begins ? detect_open_sound(j) : 0;
     if (j->rc == 0 && !(begins && j->is_long)) j->rc = detect_segments(j);
     j->work_ms += clock_ms_since(start);
+    j->cpu_ms += (double)(clock_thread_cpu_ns() - cpu_start) / 1e6;
 }
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
@@ -112,7 +113,10 @@ static int send_reply(detect_job *j)
         m.n_probabilities = j->n;
     }
     m.duration_ms = (double)j->n_samples * 1000 / VAD_MODEL_RATE;
-    m.compute_ms = j->work_ms;
+    Shoal__V1__Timing timing = SHOAL__V1__TIMING__INIT;
+    m.compute_ms = timing.compute_ms = j->work_ms;
+    timing.cpu_ms = j->cpu_ms;
+    m.timing = &timing;
     if (rc == 0) rc = service_call_send(j->w, j->call, &m.base);
     free(m.segments);
     free(s);

@@ -62,7 +62,9 @@ static int encode_by_score(const void *a, const void *b)
     return (x->score < y->score) - (x->score > y->score);
 }
 
-static int classification(const worker *w, float *logits, arena *a, Shoal__V1__Classification *m)
+/* top_k 0: all. */
+static int classification(const worker *w, float *logits, size_t top_k, arena *a,
+                          Shoal__V1__Classification *m)
 {
     const model_config *mc = w->backend.about.config;
     *m = (Shoal__V1__Classification)SHOAL__V1__CLASSIFICATION__INIT;
@@ -77,8 +79,9 @@ static int classification(const worker *w, float *logits, arena *a, Shoal__V1__C
         labels[i].score = scores[i];
     }
     qsort(labels, mc->head.n_labels, sizeof *labels, encode_by_score);
-    for (size_t i = 0; i < mc->head.n_labels; i++) m->labels[i] = &labels[i];
-    m->n_labels = mc->head.n_labels;
+    m->n_labels = top_k && top_k < mc->head.n_labels ? top_k : mc->head.n_labels;
+    for (size_t i = 0; i < m->n_labels; i++) m->labels[i] = &labels[i];
+    if (m->n_labels < mc->head.n_labels) return 0;
     m->logits = logits;
     m->n_logits = mc->head.n_labels;
     return 0;
@@ -88,7 +91,7 @@ Shoal__V1__ClassifyReply *service_classify_reply(const worker *w, arena *a, floa
 {
     Shoal__V1__ClassifyReply *m = arena_alloc(a, sizeof *m);
     Shoal__V1__Classification *one = arena_alloc(a, sizeof *one), **list = arena_alloc(a, sizeof *list);
-    if (!m || !one || !list || classification(w, logits, a, one) != 0) return NULL;
+    if (!m || !one || !list || classification(w, logits, 0, a, one) != 0) return NULL;
     *list = one;
     *m = (Shoal__V1__ClassifyReply)SHOAL__V1__CLASSIFY_REPLY__INIT;
     m->results = list;
@@ -100,7 +103,8 @@ static int put_classification(encode_call *e, size_t i, arena *a, ProtobufCMessa
 {
     Shoal__V1__Classification *m = (Shoal__V1__Classification *)result;
     const encode_item *it = encode_item_at(e, i);
-    int rc = classification(e->call.w, it->item.job.values, a, m);
+    size_t top_k = e->request->top_k;
+    int rc = classification(e->call.w, it->item.job.values, top_k, a, m);
     m->n_tokens = (uint32_t)it->enc.n;
     return rc;
 }
@@ -179,6 +183,7 @@ static int encode_send_results(items_call *c)
     Shoal__V1__Timing timing = SHOAL__V1__TIMING__INIT;
     timing.queue_ms = c->queue_ms;
     timing.compute_ms = c->compute_ms;
+    timing.cpu_ms = c->cpu_ms;
     int rc = encode_reply(e, a, &timing);
     arena_free(a);
     return rc;
@@ -225,6 +230,7 @@ static void encode_took(items_call *c, call_item *item)
     bridge_job *j = &item->job;
     if (j->queue_ms > c->queue_ms) c->queue_ms = j->queue_ms;
     c->compute_ms += j->compute_ms;
+    c->cpu_ms += j->cpu_ms;
     if (((encode_call *)c)->method->task != TASK_FILL_MASK || j->status != 0) return;
     /* What is wanted of a row of the vocabulary is little; the rows make room for the next. */
     if (service_fill_take(c->w, &((encode_item *)item)->fill, j->values) != 0) j->status = SHOAL_ENOMEM;

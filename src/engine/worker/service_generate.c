@@ -367,6 +367,7 @@ static void generate_send_done(gen_job *g)
     d.queue_ms = t->queue_ms;
     d.prefill_ms = t->prefill_ms;
     d.decode_ms = t->decode_ms;
+    d.cpu_ms = t->cpu_ms;
     d.mean_prob = t->mean_prob;
     if (g->job.n_stop <= g->n_stops) d.n_stop = (uint32_t)g->job.n_stop; /* else it was a marker of calls */
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
@@ -685,6 +686,7 @@ static int generate_submit(gen_job *g, gen_start *st, shoal_err *err)
                      .n_stop = n_stop,
                      .end = p->end >= 0 ? &p->end : NULL,
                      .ignore_eos = r->ignore_eos,
+                     .min_tokens = r->min_tokens,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
                      .form = st->constraint.spec,

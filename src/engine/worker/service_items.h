@@ -48,7 +48,7 @@ struct items_call {
     void *items; /* [n] of item_size */
     size_t n, n_started, n_running, n_done, together;
     uint64_t deadline_ns;
-    double queue_ms, compute_ms; /* the longest wait, and the work of all */
+    double queue_ms, compute_ms, cpu_ms; /* the longest wait, and the work of all */
     size_t n_tokens;
     /* while a long message is prepared on a thread of the pool */
     pool_job work;

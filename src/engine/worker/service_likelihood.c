@@ -58,6 +58,7 @@ static int likelihood_send_results(items_call *c)
     }
     timing.queue_ms = c->queue_ms;
     timing.compute_ms = c->compute_ms;
+    timing.cpu_ms = c->cpu_ms;
     m.results = list;
     m.n_results = c->n;
     m.timing = &timing;
@@ -98,6 +99,7 @@ static void likelihood_took(items_call *c, call_item *item)
     const bridge_job *j = &item->job;
     if (j->timings.queue_ms > c->queue_ms) c->queue_ms = j->timings.queue_ms;
     c->compute_ms += j->timings.prefill_ms;
+    c->cpu_ms += j->timings.cpu_ms;
 }
 
 /* ---- the start ----------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ struct block_call {
     ProtobufCMessage *request, *reply; /* reply: in mem */
     arena *mem;
     Shoal__V1__Timing *timing; /* a part of the reply */
-    double queue_ms, compute_ms;
+    double queue_ms, compute_ms, cpu_ms;
     size_t n_items, n_bytes; /* of the reply so far */
     Shoal__V1__ScoredRow **rows;
     size_t cap;
@@ -193,11 +193,12 @@ static int run_image(block_call *b, shoal_err *err)
 static void score_run(pool_job *work)
 {
     block_call *b = (block_call *)work;
-    uint64_t score_start = clock_ns();
+    uint64_t score_start = clock_ns(), cpu_start = clock_thread_cpu_ns();
     b->queue_ms = clock_ms_since(b->trace.start_ns);
     b->err.code = score_may_go_on(b, &b->err);
     if (b->err.code == 0) b->err.code = b->kind->run(b, &b->err);
     b->compute_ms = clock_ms_since(score_start);
+    b->cpu_ms = (double)(clock_thread_cpu_ns() - cpu_start) / 1e6;
 }
 
 /* ---- the loop thread ----------------------------------------------------------------------------------- */
@@ -208,6 +209,7 @@ static void score_answer(block_call *b)
     b->call = NULL;
     b->timing->queue_ms = b->queue_ms;
     b->timing->compute_ms = b->compute_ms;
+    b->timing->cpu_ms = b->cpu_ms;
     if (b->err.code == 0 && service_call_send(b->w, c, b->reply) != 0) err_nomem(&b->err);
     if (b->err.code != 0) {
         b->w->blocking.n_failed++;

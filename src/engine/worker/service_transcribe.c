@@ -42,7 +42,7 @@ typedef struct hear_job {
     shoal_err err;
     size_t n_generated;
     size_t n_skip; /* segments that the client has */
-    double work_ms, queue_ms, encode_ms, decode_ms;
+    double work_ms, queue_ms, encode_ms, decode_ms, cpu_ms;
 } hear_job;
 
 static void hear_free(hear_job *j)
@@ -118,6 +118,7 @@ static void transcribe_send_done(hear_job *j)
     m.decode_audio_ms = j->work_ms;
     m.encode_ms = j->encode_ms;
     m.decode_ms = j->decode_ms;
+    m.cpu_ms = j->cpu_ms;
     ev.done = &m;
     LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", j->trace.request_id),
         LOG_S("trace_id", j->trace.trace_id), LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
@@ -160,6 +161,7 @@ static int transcribe_open(hear_job *j)
                                .translate = r->translate,
                                .times = r->times,
                                .prompt = r->prompt,
+                               .full_window = j->w->backend.about.full_window,
                                .no_vad = no_vad,
                                .temperature = r->temperature,
                                .seed = r->seed,
@@ -173,10 +175,11 @@ static int transcribe_open(hear_job *j)
 static void transcribe_do_work(pool_job *work)
 {
     hear_job *j = (hear_job *)((char *)work - offsetof(hear_job, work));
-    uint64_t start = clock_ns();
+    uint64_t start = clock_ns(), cpu_start = clock_thread_cpu_ns();
     j->rc = j->t ? 0 : transcribe_open(j);
     if (j->rc == 0) j->rc = transcription_next(j->t, &j->err);
     j->work_ms += clock_ms_since(start);
+    j->cpu_ms += (double)(clock_thread_cpu_ns() - cpu_start) / 1e6;
 }
 
 static void transcribe_work_done(pool_job *work, bool ran);
@@ -203,6 +206,7 @@ static void note_timings(hear_job *j)
     j->queue_ms += t->queue_ms;
     j->encode_ms += t->prefill_ms;
     j->decode_ms += t->decode_ms;
+    j->cpu_ms += t->cpu_ms;
 }
 
 static void transcribe_on_reply(bridge_job *b)

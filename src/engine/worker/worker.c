@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/crash.h"
 #include "os/exit_guard.h"
 #include "base/progress.h"
 #include "wire/loop.h"
@@ -83,6 +85,8 @@ static void worker_server_closed(void *user)
 {
     worker *w = user;
     w->closing = true;
+    worker_gate_close(w->gate);
+    w->gate = NULL;
     backend_stop(&w->backend);
     if (w->blocking.n > 0) return;
     service_stage_close(w);
@@ -142,7 +146,7 @@ static void set_keepalive(const worker *w, http_limits *ret)
     ret->keepalive_timeout_ms = strict ? STAGE_ANSWER_MS : GATEWAY_KEEPALIVE_MS;
 }
 
-static int worker_listen_at(worker *w, const char *address, shoal_err *err)
+static int worker_listen_at(worker *w, const char *address, const worker_tls *tls, shoal_err *err)
 {
     if (strncmp(address, "unix:", 5) == 0) {
         w->socket = strdup(address + 5);
@@ -161,7 +165,29 @@ static int worker_listen_at(worker *w, const char *address, shoal_err *err)
     if (rc == 0) rc = grpc_server_add_streams(w->server, &service_vote, 1, w, err);
     if (rc == 0)
         rc = grpc_server_add_streams(w->server, service_stage_methods, SERVICE_N_STAGE_METHODS, w, err);
-    return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
+    return rc == 0 ? worker_gate_listen(&w->gate, w->server, w->loop, address, tls, err) : rc;
+}
+
+static void note_number(const char *key, size_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%zu", n);
+    crash_fact(key, text);
+}
+
+static void note_facts(const worker *w, const char *isa)
+{
+    const backend_about *a = &w->backend.about;
+    crash_fact("model", w->name);
+    crash_fact("task", task_name(a->task));
+    crash_fact("backend", w->backend.ops->name);
+    crash_fact("digest", w->digest);
+    crash_fact("model_version", a->version);
+    crash_fact("quantisation", a->quantisation);
+    crash_fact("isa", isa);
+    note_number("threads", (size_t)a->n_threads);
+    note_number("context", a->n_ctx);
+    note_number("parallel", a->n_parallel);
 }
 
 static void log_start(const worker *w)
@@ -170,6 +196,7 @@ static void log_start(const worker *w)
     size_t own = a->n_ctx && a->config ? a->config->n_ctx : 0;
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
+    note_facts(w, isa_name(chosen));
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(a->task)),
         LOG_S("backend", w->backend.ops->name), LOG_S("digest", w->digest), LOG_S("identity", w->identity),
         LOG_S("version", a->version), LOG_S("quantisation", a->quantisation), LOG_S("isa", isa_name(chosen)),
@@ -202,7 +229,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     int rc = w->name && w->path ? join_others(w, o, err) : err_nomem(err);
     progress_begin();
     if (rc == 0) rc = open_backend(w, &o->model, err);
-    if (rc == 0) rc = worker_listen_at(w, o->address, err);
+    if (rc == 0) rc = worker_listen_at(w, o->address, &o->tls, err);
     progress_end();
     if (rc != 0) {
         worker_close(w, NULL, NULL);
@@ -225,7 +252,7 @@ typedef struct process {
     uv_loop_t loop;
     worker *worker;
     uv_signal_t signals[N_SIGNALS];
-    uv_timer_t parent_check;
+    uv_timer_t look;
     uv_check_t turn;
     int parent_pid;
     bool stopping;
@@ -234,7 +261,7 @@ typedef struct process {
 static void close_handles(process *p)
 {
     for (size_t i = 0; i < N_SIGNALS; i++) uv_close((uv_handle_t *)&p->signals[i], NULL);
-    uv_close((uv_handle_t *)&p->parent_check, NULL);
+    uv_close((uv_handle_t *)&p->look, NULL);
     uv_close((uv_handle_t *)&p->turn, NULL);
 }
 
@@ -256,10 +283,11 @@ static void worker_signalled(uv_signal_t *h, int signum)
     worker_drain(p->worker, drained, p);
 }
 
-static void check_parent(uv_timer_t *t)
+static void look_around(uv_timer_t *t)
 {
     process *p = t->data;
-    if (getppid() != p->parent_pid) _exit(1);
+    if (p->parent_pid > 0 && getppid() != p->parent_pid) _exit(1);
+    log_tell_repeats(false);
 }
 
 static void worker_note_turn(uv_check_t *c)
@@ -279,9 +307,9 @@ static void watch_process(process *p)
     if (p->parent_pid <= 0) /* else the parent decides, and kills what does not end */
         exit_guard_start(
             &(exit_guard){.component = "worker", .stop_ms = DRAIN_MAX_MS, .cut_ms = EXIT_GRACE_MS});
-    uv_timer_init(&p->loop, &p->parent_check);
-    p->parent_check.data = p;
-    if (p->parent_pid > 0) uv_timer_start(&p->parent_check, check_parent, 500, 500);
+    uv_timer_init(&p->loop, &p->look);
+    p->look.data = p;
+    uv_timer_start(&p->look, look_around, 500, 500);
 }
 
 /* A worker never outlives the process that started it: it would hold memory and cores for nobody. The
@@ -344,6 +372,7 @@ int worker_run(const worker_options *o)
     progress_run_loop();
     uv_run(&p.loop, UV_RUN_DEFAULT);
     uv_loop_close(&p.loop);
+    log_tell_repeats(true);
     if (code == 0) LOG(LOG_INFO, "worker", "stopped", LOG_S("model", o->model.name));
     return code;
 }

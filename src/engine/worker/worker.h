@@ -15,11 +15,19 @@
 #define WORKER_ADAPTERS_MAX 64
 #define WORKER_SOUND_BYTES  ((size_t)256 << 20)
 
+/* Of a worker that gateways of other machines reach. */
+typedef struct worker_tls {
+    const char *cert, *key, *ca; /* PEM files, followed when they change; cert NULL: clear text */
+    const char *client; /* the common name (else the first DNS name) of who may call; NULL: whoever the CA has
+                                    signed */
+} worker_tls;
+
 typedef struct worker_options {
     backend_options model; /* what is served */
-    const char *address;   /* "unix:/path" */
-    bool no_vad;           /* of transcriptions that do not say: all of a sound is heard */
-    size_t sound_bytes;    /* of all sounds that it hears at once, files included; 0: WORKER_SOUND_BYTES */
+    const char *address;   /* "unix:/path"; HOST:PORT: of this machine, with `tls` of any */
+    worker_tls tls;
+    bool no_vad;        /* of transcriptions that do not say: all of a sound is heard */
+    size_t sound_bytes; /* of all sounds that it hears at once, files included; 0: WORKER_SOUND_BYTES */
     int arbiter_fd, arbiter_slot; /* -1: none */
     int parent_pid;               /* exit when this process is gone; 0: never */
 } worker_options;

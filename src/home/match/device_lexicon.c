@@ -227,7 +227,7 @@ static void add_phrases(reader *r, language *t, const phrase_list *l, const word
     const word_sense starts = {.classes = WORD_STARTS};
     for (size_t i = 0; i < l->n; i++) {
         if (is_word(&l->at[i])) continue;
-        all[t->n_phrases++] = (sense_phrase){{1, &l->at[i]}, *sense};
+        all[t->n_phrases++] = (sense_phrase){l->at[i], *sense};
         const phrase_part *first = l->at[i].parts;
         for (unsigned k = 0; k < first->n_alts; k++) device_lexicon_add_word(r, t, first->alts[k], &starts);
     }

@@ -78,7 +78,7 @@ static inline bool word_sense_names(const word_sense *s)
 
 /* Several words that mean a kind or a room: "living room". */
 typedef struct sense_phrase {
-    phrase_list said;
+    phrase said;
     word_sense sense;
 } sense_phrase;
 

@@ -159,14 +159,14 @@ static unit_set mean_phrases(const match_devices *d, index_text *t)
     unit_set used = 0;
     unit u[NAME_WORDS_MAX];
     size_t n = t->raw.n < NAME_WORDS_MAX ? t->raw.n : NAME_WORDS_MAX;
-    for (size_t i = 0; i < n; i++) u[i] = (unit){.kind = UNIT_WORD, .s = t->raw.at[i].s};
+    for (size_t i = 0; i < n; i++) u[i] = unit_of_word(t->raw.at[i].s, false);
     for (size_t i = 0; i < n; i++) {
         const word_sense *first = any_sense(d, u[i].s);
         if (!first || !(first->classes & WORD_STARTS)) continue;
         for (size_t k = 0; k < d->lex->n_languages; k++)
             for (size_t j = 0; j < d->lex->languages[k].n_phrases; j++) {
                 const sense_phrase *p = &d->lex->languages[k].phrases[j];
-                unit_set got = phrase_list_at(&p->said, u, i, n, 0);
+                unit_set got = phrase_match(&p->said, u, i, n, 0, true);
                 if (got) mean(t, &p->sense);
                 used |= got;
             }

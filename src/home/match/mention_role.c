@@ -72,7 +72,7 @@ static size_t phrase_sense_at(const sentence *s, size_t at, word_sense *ret)
     size_t best = 0;
     if (!first || !(first->classes & WORD_STARTS)) return 0;
     for (size_t i = 0; i < s->t->n_phrases; i++) {
-        unit_set got = phrase_list_at(&s->t->phrases[i].said, s->u, at, s->n, s->named);
+        unit_set got = phrase_match(&s->t->phrases[i].said, s->u, at, s->n, s->named, true);
         if (unit_set_len(got) <= best) continue;
         best = unit_set_len(got);
         *ret = s->t->phrases[i].sense;

@@ -32,7 +32,12 @@ static bool is_left_out(const word *w)
 static void put_unit(utterance *d, const word *w, const char *s, size_t begin, size_t end)
 {
     unit_kind kind = w->sign ? UNIT_SIGN : w->number ? UNIT_NUMBER : UNIT_WORD;
-    d->units[d->n++] = (unit){.kind = kind, .s = s, .begin = begin, .end = end, .value = w->value};
+    unit u = unit_of_word(s, w->sign);
+    u.kind = kind;
+    u.begin = begin;
+    u.end = end;
+    u.value = w->value;
+    d->units[d->n++] = u;
     d->n_words += kind == UNIT_WORD;
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "shoal.h"
+
 /* Words of the longest phrase here that holds a request back; 0: none. */
 static size_t longest_guard(const units *u, size_t at, size_t to, const lexicon *l)
 {
@@ -301,14 +303,25 @@ static bool is_better(const clause_cue *a, const clause_cue *b)
     return na != nb ? na > nb : is_explained(a) && !is_explained(b);
 }
 
-static void keep_cue(clause *c, const clause_cue *x)
+/* Its place in the clause; CLAUSE_CUES_MAX: there are better ones. */
+static size_t cue_place(const clause *c, const clause_cue *x)
 {
-    size_t i = c->n_cues < CLAUSE_CUES_MAX ? c->n_cues++ : CLAUSE_CUES_MAX - 1;
-    if (i == CLAUSE_CUES_MAX - 1 && c->n_cues == CLAUSE_CUES_MAX && !is_better(x, &c->cues[i]) &&
-        c->cues[i].action)
-        return;
-    for (; i > 0 && is_better(x, &c->cues[i - 1]); i--) c->cues[i] = c->cues[i - 1];
-    c->cues[i] = *x;
+    size_t i = c->n_cues;
+    while (i > 0 && is_better(x, c->cues[i - 1])) i--;
+    return i;
+}
+
+static int keep_cue(clause *c, const action_def *action, unit_set used, const clause_rest *rest, arena *a)
+{
+    clause_cue *x = arena_alloc(a, sizeof *x);
+    if (!x) return SHOAL_ENOMEM;
+    *x = (clause_cue){.action = action, .used = used, .rest = *rest};
+    size_t at = cue_place(c, x);
+    if (at == CLAUSE_CUES_MAX) return 0;
+    if (c->n_cues < CLAUSE_CUES_MAX) c->n_cues++;
+    for (size_t i = c->n_cues - 1; i > at; i--) c->cues[i] = c->cues[i - 1];
+    c->cues[at] = x;
+    return 0;
 }
 
 static bool takes_text(const action_def *x)
@@ -317,10 +330,10 @@ static bool takes_text(const action_def *x)
 }
 
 /* "kitchen timer 10 minutes": the values say what is wanted. */
-static void read_bare(clause *c, const action_def *x)
+static int read_bare(clause *c, const action_def *x, arena *a)
 {
     bool may = x->bare && c->bare.n_values && c->bare.what.n && !c->bare.n_strange;
-    if (may) keep_cue(c, &(clause_cue){.action = x, .rest = c->bare});
+    return may ? keep_cue(c, x, 0, &c->bare, a) : 0;
 }
 
 static bool only_states(const units *u, unit_set used)
@@ -334,7 +347,7 @@ static bool only_states(const units *u, unit_set used)
 static const clause_rest *rest_beside(const clause *c, unit_set used)
 {
     for (size_t i = 0; i < c->n_cues; i++)
-        if (c->cues[i].used == used) return &c->cues[i].rest;
+        if (c->cues[i]->used == used) return &c->cues[i]->rest;
     return NULL;
 }
 
@@ -352,28 +365,33 @@ static unit_set guards_in(const units *u, size_t from, size_t to, const lexicon 
     return all;
 }
 
-static void read_cues(clause *c, const units *u, size_t from, const devices *d, const action_def *x)
+static int read_cues(clause *c, const units *u, size_t from, word_bits words, const devices *d,
+                     const action_def *x, arena *a)
 {
     for (size_t i = 0; i < x->cues.n; i++) {
-        clause_cue cue = {.action = x};
-        cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, c->guarded, false);
-        if (!cue.used && c->except_at < c->to) /* "every light off except the lamp" */
-            cue.used = phrase_match(&x->cues.at[i], u->at, from, c->except_at, c->guarded, false);
-        if (!cue.used) continue;
-        const clause_rest *known = rest_beside(c, cue.used);
-        if (known)
-            cue.rest = *known;
-        else
-            clause_rest_read(&cue.rest, u, from, c->to, cue.used, d);
-        cue.rest.only_state = only_states(u, cue.used);
-        keep_cue(c, &cue);
+        if (!phrase_may_match(&x->cues.at[i], words)) continue;
+        unit_set used = phrase_match(&x->cues.at[i], u->at, from, c->to, c->guarded, false);
+        if (!used && c->except_at < c->to) /* "every light off except the lamp" */
+            used = phrase_match(&x->cues.at[i], u->at, from, c->except_at, c->guarded, false);
+        if (!used) continue;
+        const clause_rest *rest = rest_beside(c, used);
+        clause_rest own;
+        if (!rest) {
+            clause_rest_read(&own, u, from, c->to, used, d);
+            own.only_state = only_states(u, used);
+            rest = &own;
+        }
+        if (keep_cue(c, x, used, rest, a)) return SHOAL_ENOMEM;
     }
+    return 0;
 }
 
-void clause_read_bare(clause *c, const devices *d)
+int clause_read_bare(clause *c, const devices *d, arena *a)
 {
-    for (size_t i = 0; i < d->lex->n_actions; i++)
-        if (devices_have_service(d, d->lex->actions[i].where)) read_bare(c, &d->lex->actions[i]);
+    int rc = 0;
+    for (size_t i = 0; i < d->lex->n_actions && !rc; i++)
+        if (devices_have_service(d, d->lex->actions[i].where)) rc = read_bare(c, &d->lex->actions[i], a);
+    return rc;
 }
 
 size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l)
@@ -393,22 +411,23 @@ size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l)
     return to;
 }
 
-void clause_read(clause *ret, const units *u, size_t from, size_t to, const devices *d)
+int clause_read(clause *ret, const units *u, size_t from, size_t to, const devices *d, arena *a)
 {
     ret->from = from;
     ret->to = to;
-    ret->n_cues = 0;
     ret->guarded = guards_in(u, from, to, d->lex);
     size_t n;
     for (ret->except_at = from; ret->except_at < to; ret->except_at++)
         if (phrase_list_run(&d->lex->except, u->at, ret->except_at, to, 0, &n)) break;
     clause_rest_read(&ret->bare, u, from, to, 0, d);
-    memset(ret->cues, 0, sizeof ret->cues);
-    for (size_t i = 0; i < d->lex->n_actions; i++) {
+    word_bits words = phrase_words(u->at, from, to);
+    int rc = 0;
+    for (size_t i = 0; i < d->lex->n_actions && !rc; i++) {
         if (takes_text(&d->lex->actions[i]) || !devices_have_service(d, d->lex->actions[i].where)) continue;
-        read_cues(ret, u, from, d, &d->lex->actions[i]);
-        read_bare(ret, &d->lex->actions[i]);
+        rc = read_cues(ret, u, from, words, d, &d->lex->actions[i], a);
+        if (!rc) rc = read_bare(ret, &d->lex->actions[i], a);
     }
+    return rc;
 }
 
 bool clause_value_fits(const clause_value *v, const units *u, const value_def *def, const char **ret_means)

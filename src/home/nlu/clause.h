@@ -41,14 +41,14 @@ typedef struct clause {
     unit_set guarded; /* units that no cue may use */
     size_t except_at; /* where an exception begins; `to`: nowhere */
     size_t n_cues;    /* best first: fewest strange words, then most words used */
-    clause_cue cues[CLAUSE_CUES_MAX];
+    clause_cue *cues[CLAUSE_CUES_MAX];
     clause_rest bare; /* without any cue */
 } clause;
 
-/* Units [from, to) of u. `lead`: polite beginnings may stand at its start. */
-void clause_read(clause *ret, const units *u, size_t from, size_t to, const devices *d);
-/* Once more for values that came to c->bare: actions that need no cue. */
-void clause_read_bare(clause *c, const devices *d);
+/* Units [from, to) of u; *ret is zeroed. SHOAL_ENOMEM, or 0. */
+int clause_read(clause *ret, const units *u, size_t from, size_t to, const devices *d, arena *a);
+/* Once more for values that came to c->bare: actions that need no cue. SHOAL_ENOMEM, or 0. */
+int clause_read_bare(clause *c, const devices *d, arena *a);
 /* Where a request ends, before trailing fillers ("please") and signs. */
 size_t clause_trim(const units *u, size_t from, size_t to, const lexicon *l);
 /* The rest beside `used`. */

@@ -11,8 +11,7 @@
 static size_t as_units(const words *w, unit u[UNITS_MAX])
 {
     size_t n = w->n < UNITS_MAX ? w->n : UNITS_MAX;
-    for (size_t i = 0; i < n; i++)
-        u[i] = (unit){.kind = w->at[i].sign ? UNIT_SIGN : UNIT_WORD, .s = w->at[i].s};
+    for (size_t i = 0; i < n; i++) u[i] = unit_of_word(w->at[i].s, w->at[i].sign);
     return n;
 }
 
@@ -116,29 +115,11 @@ static bool devices_list_has(const lexicon *lex, const word_list *l, const char 
     return false;
 }
 
-static bool any_of(const word_list *l, const char *w, bool *ret_plural)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        bool same = words_same(w, l->at[i]), plural = words_is_plural_of(w, l->at[i]);
-        if (!same && !plural) continue;
-        if (ret_plural) *ret_plural = plural;
-        return true;
-    }
-    return false;
-}
-
 bool devices_is_kind_word(const lexicon *l, const char *w, bool *ret_plural)
 {
-    bool plural = false, found = false;
-    for (size_t i = 0; i < l->n_kinds; i++) {
-        bool p = false;
-        const kind_def *k = &l->kinds[i];
-        if (!any_of(&k->words, w, &p) && !any_of(&k->names, w, &p) && !any_of(&k->only, w, &p)) continue;
-        found = true;
-        plural = plural || p;
-    }
-    if (ret_plural) *ret_plural = plural;
-    return found;
+    const kind_word *k = lexicon_kind_word(l, w);
+    if (ret_plural) *ret_plural = k && k->plural;
+    return k;
 }
 
 /* Join who has the same number written in another way: "one" and "1". */
@@ -151,26 +132,39 @@ static void find_number(const devices *d, const char *w, word_owners *ret)
             word_owners_join(ret, &e->who);
 }
 
-/* Who has the word, in singular or plural. */
-static word_owners find_word(const devices *d, const char *w)
+static void look_up_word(const devices *d, const char *w, word_owners *ret)
 {
     static const char *added[] = {"s", "'s", "es"}, *changed[] = {"y", "ies"};
     static const word_endings PLURAL = {{3, added}, {2, changed}, 1, words_same_stem};
-    word_owners who = {0};
-    device_index_word(&d->index, w, &who);
-    device_index_forms(&d->index, &PLURAL, w, &who);
-    find_number(d, w, &who);
+    *ret = (word_owners){0};
+    device_index_word(&d->index, w, ret);
+    device_index_forms(&d->index, &PLURAL, w, ret);
+    find_number(d, w, ret);
+}
+
+/* Who has the word, in singular or plural; in the memo or in *space. Words of letters stay where they are as long as
+ * the memo is there; digits are those of one sentence. */
+static const word_owners *find_word(const devices *d, const char *w, word_owners *space)
+{
+    bool lasts = d->memo && ((*w >= 'a' && *w <= 'z') || (unsigned char)*w >= 0x80);
+    size_t slot = (uintptr_t)w / 16 % WORD_MEMO_SLOTS;
+    word_owners *who = lasts ? &d->memo->who[slot] : space;
+    if (lasts && d->memo->word[slot] == w) return who;
+    look_up_word(d, w, who);
+    if (lasts) d->memo->word[slot] = w;
     return who;
 }
 
 bool devices_know(const devices *d, const char *w)
 {
-    return find_word(d, w).from & (FROM_NAME | FROM_PLACE);
+    word_owners space;
+    return find_word(d, w, &space)->from & (FROM_NAME | FROM_PLACE);
 }
 
 bool devices_know_typed(const devices *d, const char *w)
 {
-    return find_word(d, w).from & FROM_TYPED;
+    word_owners space;
+    return find_word(d, w, &space)->from & FROM_TYPED;
 }
 
 const kind_def *devices_kind(const devices *d, size_t i)
@@ -208,20 +202,16 @@ typedef struct query {
     uint64_t named[MENTION_WORDS_MAX]; /* means those named so ("lamp"), else whatever is of the kind */
 } query;
 
-static query query_of(const devices *d, const entity_mention *m)
+/* Of all that there is room for, only the mention's words are written. */
+static void read_query(query *q, const devices *d, const entity_mention *m)
 {
-    query q = {.m = m};
+    q->m = m;
     for (size_t k = 0; k < m->n; k++) {
-        q.has[k] = find_word(d, m->at[k]);
-        for (size_t i = 0; i < d->lex->n_kinds; i++) {
-            const kind_def *kind = &d->lex->kinds[i];
-            if (any_of(&kind->words, m->at[k], NULL))
-                q.any[k] |= (uint64_t)1 << i;
-            else if (any_of(&kind->names, m->at[k], NULL))
-                q.named[k] |= (uint64_t)1 << i;
-        }
+        const kind_word *kind = lexicon_kind_word(d->lex, m->at[k]);
+        q->has[k] = *find_word(d, m->at[k], &q->has[k]);
+        q->any[k] = kind ? kind->words : 0;
+        q->named[k] = kind ? kind->names & ~kind->words : 0;
     }
-    return q;
 }
 
 static bool kind_among(const devices *d, size_t i, uint64_t kinds)
@@ -338,7 +328,8 @@ device_set devices_find(const devices *d, const entity_mention *m, uint64_t kind
     bool group =
         m->all || m->everything || m->both || m->count > 1 || (m->plural && !own_plural(d, m, kinds));
     *ret_group = group;
-    query q = query_of(d, m);
+    query q;
+    read_query(&q, d, m);
     device_set s = group ? find_group(d, &q, kinds) : find_one(d, &q, kinds);
     if (device_set_count(&s) == 0 && kinds != UINT64_MAX) return devices_find(d, m, UINT64_MAX, ret_group);
     return s;
@@ -346,7 +337,8 @@ device_set devices_find(const devices *d, const entity_mention *m, uint64_t kind
 
 bool devices_is_sole_name(const devices *d, const entity_mention *m)
 {
-    query q = query_of(d, m);
+    query q;
+    read_query(&q, d, m);
     size_t n = 0;
     bool whole = false;
     for (size_t i = 0; i < d->n && n < 2; i++) {
@@ -366,7 +358,8 @@ bool devices_has_unknown(const devices *d, const entity_mention *m)
 
 bool devices_mean_kinds(const devices *d, const entity_mention *m, uint64_t kinds)
 {
-    query q = query_of(d, m);
+    query q;
+    read_query(&q, d, m);
     for (size_t k = 0; k < m->n; k++)
         if (!((q.any[k] | q.named[k]) & kinds)) return false;
     return m->n > 0;

@@ -4,18 +4,27 @@
  * in the office"), or means several ("all lights upstairs"). devices_find says which can be meant: every word
  * has to be a word of the device's name, alias, area or id, or one that means its kind.
  *
- * Built for one request in the caller's arena; pure. */
+ * Built in the caller's arena for one request, or for many; then it is not written to, and any thread may read it. Pure. */
 #ifndef NLU_DEVICES_H
 #define NLU_DEVICES_H
 
 #include "nlu/device_index.h"
 #include "nlu/lexicon.h"
 
+#define WORD_MEMO_SLOTS 32
+
+/* Who has the words of a text, so that each is looked up once, however many patterns it fits. word[i] NULL: nobody yet. */
+typedef struct word_memo {
+    const char *word[WORD_MEMO_SLOTS];
+    word_owners who[WORD_MEMO_SLOTS];
+} word_memo;
+
 typedef struct devices {
     const lexicon *lex;
     const device *at;
     size_t n;
     device_index index; /* content: synonyms replaced */
+    word_memo *memo;    /* of who reads one text; NULL: none */
 } devices;
 
 /* `list` is borrowed. SHOAL_ENOMEM, or 0; call devices_done in any case. At most DEVICES_MAX are looked at. */

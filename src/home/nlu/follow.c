@@ -35,8 +35,7 @@ int follow_read(follow_reply *ret, const lexicon *lex, const char *text, arena *
     *ret = FOLLOW_OTHER;
     if (words_split(&w, a, text, strlen(text))) return SHOAL_ENOMEM;
     if (w.n > UNITS_MAX || w.cut) return 0;
-    for (size_t i = 0; i < w.n; i++)
-        u[i] = (unit){.kind = w.at[i].sign ? UNIT_SIGN : UNIT_WORD, .s = w.at[i].s};
+    for (size_t i = 0; i < w.n; i++) u[i] = unit_of_word(w.at[i].s, w.at[i].sign);
     if (follow_is_whole(&lex->decline, u, w.n))
         *ret = FOLLOW_NO;
     else if (follow_is_whole(&lex->agree, u, w.n))

@@ -238,9 +238,9 @@ static const char *with_problems(grounder *g, const char *said)
 
 static void judge_tasks(grounder *g, grounding *out)
 {
-    bool open = g->n_tasks == 1 && g->tasks[0].n_ways > 1 && !g->n_problems;
+    bool open = g->n_tasks == 1 && g->tasks[0]->n_ways > 1 && !g->n_problems;
     bool unsure = false;
-    for (size_t i = 0; i < g->n_tasks; i++) unsure = unsure || g->tasks[i].n_ways > 1;
+    for (size_t i = 0; i < g->n_tasks; i++) unsure = unsure || g->tasks[i]->n_ways > 1;
     if (unsure && !open) {
         out->verdict = GROUND_UNCLEAR;
         out->text = about_named(g, g->lex->reply.remark, g->lex->reply.not_understood);
@@ -273,7 +273,7 @@ static bool undo_each_other(const grounder *g)
 {
     for (size_t i = 0; i < g->n_tasks; i++)
         for (size_t k = 0; k < i; k++) {
-            const attempt *a = &g->tasks[i].ways[0], *b = &g->tasks[k].ways[0];
+            const attempt *a = &g->tasks[i]->ways[0], *b = &g->tasks[k]->ways[0];
             if ((undoes(a->action, b->action) || undoes(b->action, a->action)) &&
                 share_device(&a->targets, &b->targets))
                 return true;
@@ -285,7 +285,7 @@ static bool undo_each_other(const grounder *g)
 static bool contradicts(const grounder *g)
 {
     for (size_t i = 0; i < g->n_tasks; i++)
-        if (share_device(&g->tasks[i].ways[0].targets, &g->forbidden_targets)) return true;
+        if (share_device(&g->tasks[i]->ways[0].targets, &g->forbidden_targets)) return true;
     return false;
 }
 
@@ -293,7 +293,7 @@ static bool contradicts(const grounder *g)
 static void spare_forbidden(grounder *g)
 {
     for (size_t i = 0; i < g->n_tasks; i++) {
-        attempt *t = &g->tasks[i].ways[0];
+        attempt *t = &g->tasks[i]->ways[0];
         device_set left = t->targets;
         device_set_drop_all(&left, &g->forbidden_targets);
         if (device_set_count(&t->targets) > 1 && device_set_count(&left)) t->targets = left;
@@ -332,7 +332,7 @@ static void ground_judge(grounder *g, grounding *out)
     if (undo_each_other(g)) g->unclear = true;
     bool doubt = g->chatter || g->n_problems || g->mended;
     for (size_t i = 0; i < g->n_tasks; i++)
-        if (doubt && attempt_is_careful(g, &g->tasks[i].ways[0])) g->unclear = true;
+        if (doubt && attempt_is_careful(g, &g->tasks[i]->ways[0])) g->unclear = true;
     out->question = g->question;
     if (g->withdrawn) {
         out->verdict = GROUND_LEAVE;
@@ -382,7 +382,7 @@ static bool understand(grounder *g, grounding *out)
     if (g->nomem || !out->text) return false;
     out->named = g->named;
     for (size_t i = 0; out->verdict == GROUND_ACT && i < g->n_tasks; i++)
-        device_set_join(&out->done, &g->tasks[i].ways[0].targets);
+        device_set_join(&out->done, &g->tasks[i]->ways[0].targets);
     out->example = example(g);
     if (!*out->text) out->text = g->lex->reply.not_understood;
     return true;
@@ -394,22 +394,32 @@ int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, con
     return ground_after(ret, lex, list, n, text, NULL, a, err);
 }
 
-int ground_after(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text,
-                 const device_set *before, arena *a, shoal_err *err)
+int ground_home(grounding *ret, const devices *home, const char *text, const device_set *before, arena *a,
+                shoal_err *err)
 {
     grounder *g = arena_alloc(a, sizeof *g);
+    word_memo memo;
     grounding out;
     if (!g) return err_nomem(err);
-    g->lex = lex;
+    g->lex = home->lex;
+    g->d = *home;
+    memset(memo.word, 0, sizeof memo.word);
+    g->d.memo = &memo;
     g->a = a;
     if (before) g->last = *before;
     g->earlier = before && device_set_count(before);
-    bool well = !devices_init(&g->d, lex, list, n, a) && !words_split(&g->w, a, text, strlen(text)) &&
-                understand(g, &out);
-    devices_done(&g->d);
-    if (!well) return err_nomem(err);
+    if (words_split(&g->w, a, text, strlen(text)) || !understand(g, &out)) return err_nomem(err);
     *ret = out;
     return 0;
+}
+
+int ground_after(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text,
+                 const device_set *before, arena *a, shoal_err *err)
+{
+    devices d;
+    int rc = devices_init(&d, lex, list, n, a) ? err_nomem(err) : ground_home(ret, &d, text, before, a, err);
+    devices_done(&d);
+    return rc;
 }
 
 const char *ground_say(const grounding *g, const char *say, arena *a)

@@ -64,6 +64,10 @@ int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, con
 int ground_after(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text,
                  const device_set *before, arena *a, shoal_err *err);
 
+/* The same for a home whose devices are known already: for many requests they are looked at once. */
+int ground_home(grounding *ret, const devices *home, const char *text, const device_set *before, arena *a,
+                shoal_err *err);
+
 /* A sentence of the lexicon's talk with this home's example in it; NULL: out of memory. */
 const char *ground_say(const grounding *g, const char *say, arena *a);
 

@@ -141,13 +141,13 @@ void option_give_tasks(grounder *g, grounding *out)
         return;
     }
     for (size_t i = 0; i < g->n_tasks; i++) {
-        const attempt *t = &g->tasks[i].ways[0];
+        const attempt *t = &g->tasks[i]->ways[0];
         bool again = false;
         for (size_t k = 0; k < i && !again; k++)
-            again = task_same_call(&g->tasks[k].ways[0], t) && !t->action->n_takes;
+            again = task_same_call(&g->tasks[k]->ways[0], t) && !t->action->n_takes;
         if (again) continue;
-        says[n_says++] = say_attempt(g, t, g->tasks[i].u);
-        o->n_calls = add_calls(g, o->calls, o->n_calls, t, g->tasks[i].u);
+        says[n_says++] = say_attempt(g, t, g->tasks[i]->u);
+        o->n_calls = add_calls(g, o->calls, o->n_calls, t, g->tasks[i]->u);
     }
     o->say = join_says(g, says, n_says);
 }
@@ -155,7 +155,7 @@ void option_give_tasks(grounder *g, grounding *out)
 /* The ways of the only task, each an option. */
 void option_give_ways(grounder *g, grounding *out)
 {
-    const task *t = &g->tasks[0];
+    const task *t = g->tasks[0];
     give_options(g, out, t->n_ways);
     for (size_t i = 0; i < t->n_ways && !g->nomem; i++) {
         device_option *o = &out->options[i];

@@ -37,7 +37,7 @@ static clause_rest *copy_rest(grounder *g, const clause_rest *from, const clause
 
 static const clause_rest *rest_of(const piece *p)
 {
-    return p->has_cue ? &p->c->cues[0].rest : &p->c->bare;
+    return p->has_cue ? &p->c->cues[0]->rest : &p->c->bare;
 }
 
 /* Something is forbidden. Of what it is said matters: it must not be done in the same breath. */
@@ -129,7 +129,7 @@ static void give_values(clause_rest *to, const clause_rest *from, bool instead)
 
 /* "turn the lamp red, 40%": values of later clauses belong to the one before them; after "no," instead of its
  * own. */
-static void gather_values(const grounder *g, piece *p, size_t n)
+static void gather_values(grounder *g, piece *p, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         clause_rest *r = &p[i].c->bare;
@@ -138,9 +138,9 @@ static void gather_values(const grounder *g, piece *p, size_t n)
         bool only_values =
             !p[i].has_cue && r->n_values && !entity_mention_says_target(&r->what) && !r->n_strange;
         if (!only_values || !entity_mention_says_target(&rest_of(&p[to])->what)) continue;
-        for (size_t k = 0; k < p[to].c->n_cues; k++) give_values(&p[to].c->cues[k].rest, r, p[i].corrects);
+        for (size_t k = 0; k < p[to].c->n_cues; k++) give_values(&p[to].c->cues[k]->rest, r, p[i].corrects);
         give_values(&p[to].c->bare, r, p[i].corrects);
-        clause_read_bare(p[to].c, &g->d);
+        g->nomem |= clause_read_bare(p[to].c, &g->d, g->a) != 0;
         p[to].has_cue = p[to].c->n_cues > 0;
         p[i].done = true;
         p[i].corrects = false;
@@ -156,13 +156,13 @@ static void gather_contrasts(grounder *g, piece *p, size_t n)
             continue;
         const entity_mention *m = &rest_of(&p[i - 1])->what;
         bool group = m->all || m->everything || m->plural;
-        if (p[i].has_cue && !(group && p[i].c->cues[0].rest.only_state && !p[i - 1].has_cue)) continue;
+        if (p[i].has_cue && !(group && p[i].c->cues[0]->rest.only_state && !p[i - 1].has_cue)) continue;
         if (p[i].has_cue || !group || !p[i - 1].has_cue) {
             g->unclear = true;
             continue;
         }
         for (size_t k = 0; k < p[i - 1].c->n_cues; k++) {
-            clause_rest *to = &p[i - 1].c->cues[k].rest;
+            clause_rest *to = &p[i - 1].c->cues[k]->rest;
             if (to->n_except < CLAUSE_EXCEPT_MAX) to->except[to->n_except++] = p[i].c->bare.what;
         }
         p[i].done = true;
@@ -175,13 +175,13 @@ static void gather_exceptions(piece *p, size_t n)
     for (size_t i = 1; i < n; i++) { /* "all lights except the lamp and the fan off" */
         clause_rest *group = &p[i - 1].c->bare;
         bool waits = !p[i - 1].has_cue && group->n_except && group->n_except < CLAUSE_EXCEPT_MAX;
-        if (!waits || !p[i].has_cue || !p[i].c->cues[0].rest.only_state ||
+        if (!waits || !p[i].has_cue || !p[i].c->cues[0]->rest.only_state ||
             !entity_mention_says_target(&p[i].c->bare.what))
             continue;
-        group->except[group->n_except++] = p[i].c->cues[0].rest.what;
+        group->except[group->n_except++] = p[i].c->cues[0]->rest.what;
         for (size_t k = 0; k < p[i].c->n_cues; k++) {
-            p[i].c->cues[k].rest.what = (entity_mention){0};
-            p[i].c->cues[k].rest.n_whole = 0;
+            p[i].c->cues[k]->rest.what = (entity_mention){0};
+            p[i].c->cues[k]->rest.n_whole = 0;
         }
     }
     piece *cue = NULL;
@@ -191,17 +191,17 @@ static void gather_exceptions(piece *p, size_t n)
         if (i > 0 && p[i - 1].has_cue && !p[i].has_cue && r->n_except && !entity_mention_says_target(m) &&
             !r->n_strange) {
             for (size_t k = 0; k < p[i - 1].c->n_cues; k++) {
-                clause_rest *to = &p[i - 1].c->cues[k].rest;
+                clause_rest *to = &p[i - 1].c->cues[k]->rest;
                 for (size_t e = 0; e < r->n_except && to->n_except < CLAUSE_EXCEPT_MAX; e++)
                     to->except[to->n_except++] = r->except[e];
             }
             p[i].done = true;
             cue = &p[i - 1];
         } else if (p[i].has_cue) {
-            cue = p[i].c->cues[0].rest.n_except ? &p[i] : NULL;
+            cue = p[i].c->cues[0]->rest.n_except ? &p[i] : NULL;
         } else if (cue && entity_mention_says_target(m) && !p[i].c->bare.n_strange) {
             for (size_t k = 0; k < cue->c->n_cues; k++) {
-                clause_rest *to = &cue->c->cues[k].rest;
+                clause_rest *to = &cue->c->cues[k]->rest;
                 if (to->n_except && to->n_except < CLAUSE_EXCEPT_MAX) to->except[to->n_except++] = *m;
             }
             p[i].done = true;
@@ -214,7 +214,7 @@ static void gather_exceptions(piece *p, size_t n)
 /* "every light downstairs, off": the devices stood before the cue and were seen to with it. */
 static bool is_served(const piece *p, size_t i)
 {
-    const clause_rest *r = &p[i].c->cues[0].rest;
+    const clause_rest *r = &p[i].c->cues[0]->rest;
     bool before = false;
     for (size_t k = 0; k < i; k++) {
         if (p[k].has_cue) return false;
@@ -228,7 +228,7 @@ static bool lends_target(const grounder *g, const piece *p, size_t i, size_t n)
 {
     bool before = device_set_count(&g->last) && !g->earlier;
     if (!p[i].has_cue || i + 1 >= n || !p[i + 1].has_cue || before) return false;
-    const clause_rest *own = &p[i].c->cues[0].rest, *next = &p[i + 1].c->cues[0].rest;
+    const clause_rest *own = &p[i].c->cues[0]->rest, *next = &p[i + 1].c->cues[0]->rest;
     return !entity_mention_says_target(&own->what) && !own->what.pronoun && !own->n_values &&
            !own->n_strange && entity_mention_says_target(&next->what);
 }
@@ -267,13 +267,13 @@ static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
     } else if (p[i].has_cue && is_served(p, i)) {
         return;
     } else if (lends_target(g, p, i, n)) {
-        task_carry_out(g, p[i].c, u, copy_rest(g, &p[i + 1].c->cues[0].rest, NULL), NULL);
+        task_carry_out(g, p[i].c, u, copy_rest(g, &p[i + 1].c->cues[0]->rest, NULL), NULL);
     } else if (!p[i].has_cue) {
         if (!p[i].done) join_bare(g, u, p, i, n, cue_for(p, i, n));
     } else {
         if (i + 1 < n && !p[i + 1].has_cue)
             for (size_t k = 0; k < p[i].c->n_cues; k++)
-                task_inherit_kind(g, &p[i].c->cues[k].rest.what, &p[i + 1].c->bare.what);
+                task_inherit_kind(g, &p[i].c->cues[k]->rest.what, &p[i + 1].c->bare.what);
         bool before = g->unclear;
         const entity_mention *kind_from = i > 0 ? &rest_of(&p[i - 1])->what : NULL;
         task_carry_out(g, p[i].c, u, NULL, kind_from);
@@ -300,16 +300,16 @@ static void take_number_as_name(const grounder *g, const units *u, const entity_
 static void name_numbers(const grounder *g, const units *u, piece *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        entity_mention *m = p[i].has_cue ? &p[i].c->cues[0].rest.what : &p[i].c->bare.what;
+        entity_mention *m = p[i].has_cue ? &p[i].c->cues[0]->rest.what : &p[i].c->bare.what;
         bool numbered = m->n && m->at[m->n - 1][0] >= '0' && m->at[m->n - 1][0] <= '9';
         if (numbered && i + 1 < n)
-            for (size_t k = 0; k < p[i].c->n_cues; k++) p[i].c->cues[k].rest.what.plural = false;
+            for (size_t k = 0; k < p[i].c->n_cues; k++) p[i].c->cues[k]->rest.what.plural = false;
         if (numbered && i + 1 < n) p[i].c->bare.what.plural = false;
         if (i == 0) continue;
         const entity_mention *before =
-            p[i - 1].has_cue ? &p[i - 1].c->cues[0].rest.what : &p[i - 1].c->bare.what;
+            p[i - 1].has_cue ? &p[i - 1].c->cues[0]->rest.what : &p[i - 1].c->bare.what;
         take_number_as_name(g, u, before, &p[i].c->bare);
-        for (size_t k = 0; k < p[i].c->n_cues; k++) take_number_as_name(g, u, before, &p[i].c->cues[k].rest);
+        for (size_t k = 0; k < p[i].c->n_cues; k++) take_number_as_name(g, u, before, &p[i].c->cues[k]->rest);
     }
 }
 
@@ -377,12 +377,11 @@ void piece_read_all(grounder *g, const units *u, size_t at, size_t to)
         end = text_clause_end(g, u, at, to);
         size_t last = clause_trim(u, at, end, g->lex);
         clause *c = n < CHUNKS_MAX ? arena_alloc(g->a, sizeof *c) : NULL;
-        if (!c) {
+        if (!c || clause_read(c, u, at, last, &g->d, g->a)) {
             g->nomem = g->nomem || n < CHUNKS_MAX;
             g->unclear = true;
             return;
         }
-        clause_read(c, u, at, last, &g->d);
         if (c->n_cues || !ground_piece_is_empty(&c->bare))
             p[n++] = (piece){.c = c,
                              .has_cue = c->n_cues > 0,

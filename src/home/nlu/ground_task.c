@@ -23,6 +23,15 @@ static void add_way(task *t, const attempt *way)
     if (t->n_ways < sizeof t->ways / sizeof *t->ways) t->ways[t->n_ways++] = *way;
 }
 
+static void keep_task(grounder *g, const task *t)
+{
+    task *kept = arena_alloc(g->a, sizeof *kept);
+    g->nomem |= !kept;
+    if (!kept) return;
+    *kept = *t;
+    g->tasks[g->n_tasks++] = kept;
+}
+
 void task_add(grounder *g, const task *t)
 {
     if (t->ways[0].action->service == NULL) { /* an action that only explains */
@@ -34,7 +43,7 @@ void task_add(grounder *g, const task *t)
         return;
     }
     if (g->n_tasks < TASKS_MAX)
-        g->tasks[g->n_tasks++] = *t;
+        keep_task(g, t);
     else
         g->unclear = true;
     g->last = t->ways[0].targets;
@@ -99,8 +108,8 @@ static task ways_of(grounder *g, const clause *c, const units *u, const clause_r
     const clause_cue *first = NULL;
     const clause_cue *open_verb = NULL; /* "turn on": of many kinds, so it implies no device of one */
     *failed = (attempt){.how = NOT_CLEAR};
-    for (size_t i = 0; i < c->n_cues && !(first && !equal_rank(first, &c->cues[i])); i++) {
-        const clause_cue *cue = &c->cues[i];
+    for (size_t i = 0; i < c->n_cues && !(first && !equal_rank(first, c->cues[i])); i++) {
+        const clause_cue *cue = c->cues[i];
         const clause_rest *rest = more ? more : &cue->rest;
         if (kind_from) {
             clause_rest *borrowed = task_new_rest(g);
@@ -186,7 +195,7 @@ void task_carry_out(grounder *g, const clause *c, const units *u, const clause_r
 {
     attempt failed, failed_again;
     task t = ways_of(g, c, u, more, NULL, &failed);
-    const entity_mention *own = more ? &more->what : c->n_cues ? &c->cues[0].rest.what : NULL;
+    const entity_mention *own = more ? &more->what : c->n_cues ? &c->cues[0]->rest.what : NULL;
     bool borrow = before && own && own->n && !has_kind_word(g, own) && has_kind_word(g, before);
     if (borrow && (t.n_ways > 1 || (!t.n_ways && failed.how == ASK_WHICH))) {
         task again = ways_of(g, c, u, more, before, &failed_again);

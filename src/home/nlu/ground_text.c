@@ -24,8 +24,8 @@ static bool split_cue(const phrase *p, phrase *ret_head, phrase *ret_tail)
 {
     for (unsigned i = 0; i < p->n; i++) {
         if (p->parts[i].kind != PART_GAP) continue;
-        *ret_head = (phrase){.n = i, .parts = p->parts};
-        *ret_tail = (phrase){.n = p->n - i - 1, .parts = p->parts + i + 1};
+        *ret_head = phrase_slice(p, 0, i);
+        *ret_tail = phrase_slice(p, i + 1, p->n - i - 1);
         return i > 0;
     }
     return false;

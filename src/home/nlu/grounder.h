@@ -74,7 +74,7 @@ typedef struct grounder {
     devices d;
     words w;
     arena *a;
-    task tasks[TASKS_MAX];
+    task *tasks[TASKS_MAX];
     size_t n_tasks;
     problem problems[PROBLEMS_MAX];
     size_t n_problems;

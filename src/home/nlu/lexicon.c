@@ -409,6 +409,65 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* ---- words for kinds --------------------------------------------------------------------------- */
+
+static bool has_form(const word_list *l, const char *w, bool *ret_plural)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        *ret_plural = words_is_plural_of(w, l->at[i]);
+        if (*ret_plural || words_same(w, l->at[i])) return true;
+    }
+    return false;
+}
+
+static kind_word read_form(const lexicon *l, const char *w)
+{
+    kind_word k = {0};
+    for (size_t i = 0; i < l->n_kinds; i++) {
+        bool words = false, names = false, only = false;
+        uint64_t bit = (uint64_t)1 << i;
+        if (has_form(&l->kinds[i].words, w, &words)) k.words |= bit;
+        if (has_form(&l->kinds[i].names, w, &names)) k.names |= bit;
+        if (has_form(&l->kinds[i].only, w, &only)) k.only |= bit;
+        k.plural |= k.words & bit ? words : k.names & bit ? names : only;
+    }
+    return k;
+}
+
+/* The first n bytes of a word with another ending, where that is a word for kinds. */
+static void keep_form(reader *r, const char *word, size_t n, const char *ending)
+{
+    char *form = source_take(r->s, n + strlen(ending) + 1, 1);
+    if (!form) return;
+    memcpy(form, word, n);
+    memcpy(form + n, ending, strlen(ending));
+    if (strmap_get(&r->l->kind_words, form)) return;
+    kind_word k = read_form(r->l, form), *kept = source_take(r->s, 1, sizeof *kept);
+    if (!kept || !(k.words | k.names | k.only)) return;
+    *kept = k;
+    if (!strmap_put(&r->l->kind_words, form, kept)) source_nomem(r->s);
+}
+
+/* Every form that words_is_plural_of knows. */
+static void keep_forms(reader *r, const word_list *l)
+{
+    static const char *const ENDINGS[] = {"", "s", "'s", "es"};
+    for (size_t i = 0; i < l->n && !lexicon_failed(r); i++) {
+        size_t n = strlen(l->at[i]);
+        for (size_t k = 0; k < sizeof ENDINGS / sizeof *ENDINGS; k++) keep_form(r, l->at[i], n, ENDINGS[k]);
+        if (n > 0) keep_form(r, l->at[i], n - 1, "ies");
+    }
+}
+
+static void keep_kind_words(reader *r)
+{
+    for (size_t i = 0; i < r->l->n_kinds; i++) {
+        keep_forms(r, &r->l->kinds[i].words);
+        keep_forms(r, &r->l->kinds[i].names);
+        keep_forms(r, &r->l->kinds[i].only);
+    }
+}
+
 /* Most words begin neither a number nor a synonym: that is seen at once. */
 static void mark_beginnings(reader *r)
 {
@@ -453,6 +512,13 @@ static void collect_vocabulary(reader *r)
         know_phrases(r, &l->synonyms[i].said);
     }
     qsort(l->vocabulary, l->n_vocabulary, sizeof *l->vocabulary, by_text);
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_vocabulary; i++)
+        if (!n || strcmp(l->vocabulary[n - 1], l->vocabulary[i]) != 0) l->vocabulary[n++] = l->vocabulary[i];
+    l->n_vocabulary = n;
+    for (size_t i = 0; i < n; i++) l->vocabulary_at[(unsigned char)l->vocabulary[i][0] + 1] = i + 1;
+    for (size_t i = 1; i <= 256; i++)
+        if (l->vocabulary_at[i] < l->vocabulary_at[i - 1]) l->vocabulary_at[i] = l->vocabulary_at[i - 1];
 }
 
 /* ---- opening ----------------------------------------------------------------------------------- */
@@ -485,6 +551,7 @@ static int lexicon_read_all(source *src, const yaml_node *root, void *user)
     if (!lexicon_failed(r)) read_synonyms(r, root);
     if (!lexicon_failed(r)) collect_vocabulary(r);
     if (!lexicon_failed(r)) mark_beginnings(r);
+    if (!lexicon_failed(r)) keep_kind_words(r);
     return src->rc;
 }
 
@@ -493,11 +560,13 @@ int lexicon_parse(lexicon **ret, const char *text, size_t len, const char *what,
     lexicon *l = calloc(1, sizeof *l);
     if (!l) return err_nomem(err);
     int rc = source_read(text, len, what, lexicon_read_all, l, &l->memory, err);
-    if (rc)
+    if (rc) {
+        strmap_done(&l->kind_words);
         free(l);
-    else
-        *ret = l;
-    return rc;
+        return rc;
+    }
+    *ret = l;
+    return 0;
 }
 
 int lexicon_load(lexicon **ret, const char *path, shoal_err *err)
@@ -512,6 +581,7 @@ int lexicon_load(lexicon **ret, const char *path, shoal_err *err)
 void lexicon_free(lexicon *l)
 {
     if (!l) return;
+    strmap_done(&l->kind_words);
     arena_free(l->memory);
     free(l);
 }
@@ -538,9 +608,15 @@ size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n, const wor
     return SIZE_MAX;
 }
 
+const kind_word *lexicon_kind_word(const lexicon *l, const char *folded)
+{
+    return strmap_get(&l->kind_words, folded);
+}
+
 bool lexicon_knows(const lexicon *l, const char *folded)
 {
-    return bsearch(&folded, l->vocabulary, l->n_vocabulary, sizeof *l->vocabulary, by_text) != NULL;
+    size_t from = l->vocabulary_at[(unsigned char)*folded], to = l->vocabulary_at[(unsigned char)*folded + 1];
+    return bsearch(&folded, l->vocabulary + from, to - from, sizeof *l->vocabulary, by_text) != NULL;
 }
 
 static bool begins_synonym(const lexicon *l, const char *folded)

@@ -6,6 +6,7 @@
 #ifndef NLU_LEXICON_H
 #define NLU_LEXICON_H
 
+#include "base/strmap.h"
 #include "nlu/source.h"
 
 #define LEXICON_KINDS_MAX 64
@@ -178,6 +179,12 @@ typedef struct synonym {
     phrase_list said;
 } synonym;
 
+/* A word for kinds, in singular or plural. Bit i: kinds[i] has it among its words, names, only. */
+typedef struct kind_word {
+    uint64_t words, names, only;
+    bool plural;
+} kind_word;
+
 typedef struct lexicon {
     arena *memory;
 #define LEXICON_MEMBER(name, required, about) phrase_list name;
@@ -219,7 +226,9 @@ typedef struct lexicon {
     size_t n_synonym_words;
     const char **synonym_words; /* sorted: the first words of synonyms */
     size_t n_vocabulary;
-    const char **vocabulary; /* sorted: every word that stands above */
+    const char **vocabulary;   /* sorted: every word that stands above, once */
+    size_t vocabulary_at[257]; /* where the words with this first byte begin, and those behind them */
+    strmap kind_words;         /* -> kind_word */
 } lexicon;
 
 /* The caller frees *ret; any thread may read it. Errors begin with "file:line: ". */
@@ -230,6 +239,8 @@ void lexicon_free(lexicon *l); /* NULL is fine */
 /* SIZE_MAX: none. The name decides where a domain serves several kinds. */
 size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n_domain, const words *name);
 bool lexicon_knows(const lexicon *l, const char *folded);
+/* NULL: the word means no kind. */
+const kind_word *lexicon_kind_word(const lexicon *l, const char *folded);
 /* Units of the longest synonym that begins at u[from], 0: none. *ret_means: what it means. */
 size_t lexicon_synonym_at(const lexicon *l, const unit *u, size_t from, size_t n, const char **ret_means);
 bool lexicon_number(const lexicon *l, const char *folded, double *ret);

@@ -34,7 +34,8 @@ static void consider(guess *g, const char *word)
 static const char *mended(const char *typed, const devices *d, size_t *compares)
 {
     guess g = {.typed = typed, .compares = compares};
-    for (size_t i = 0; i < d->lex->n_vocabulary; i++) consider(&g, d->lex->vocabulary[i]);
+    const size_t *at = &d->lex->vocabulary_at[(unsigned char)*typed];
+    for (size_t i = at[0]; i < at[1]; i++) consider(&g, d->lex->vocabulary[i]);
     for (const index_word *e = d->index.first; e && e->who.from != FROM_TYPED && !g.unclear; e = e->next)
         consider(&g, e->s);
     return g.unclear ? NULL : g.meant;
@@ -266,15 +267,14 @@ static size_t synonym_here(const maker *m, const char **ret_means)
 {
     unit u[8];
     size_t n = 0;
-    for (; n < 8 && units_look(m, n); n++)
-        u[n] = (unit){.kind = units_look(m, n)->sign ? UNIT_SIGN : UNIT_WORD, .s = units_look(m, n)->s};
+    for (; n < 8 && units_look(m, n); n++) u[n] = unit_of_word(units_look(m, n)->s, units_look(m, n)->sign);
     return lexicon_synonym_at(m->d->lex, u, 0, n, ret_means);
 }
 
 static void make_one(maker *m)
 {
     const word *x = &m->w->at[m->at];
-    unit u = {.kind = x->sign ? UNIT_SIGN : UNIT_WORD, .s = x->s};
+    unit u = unit_of_word(x->s, x->sign);
     size_t n = units_whole_name(m, &u);
     if (n) {
         u.kind = UNIT_DEVICE;
@@ -285,7 +285,9 @@ static void make_one(maker *m)
     } else if ((n = number_unit(m, &u))) {
         units_put(m, u, n);
     } else {
-        n = synonym_here(m, &u.s);
+        const char *means = x->s;
+        n = synonym_here(m, &means);
+        u = unit_of_word(means, x->sign);
         u.state = lexicon_is_state(m->d->lex, u.s);
         units_put(m, u, n ? n : 1);
     }

@@ -21,7 +21,8 @@ static int check_ask(stage_run *s, stage_run *against, const checked *c)
 {
     const device_option *o = NULL;
     sha256_digest about;
-    if (follow_asked(&o, against->own, against->stage->own, c->text, s->memory)) return SHOAL_ENOMEM;
+    if (follow_asked(&o, against->own, rules_lexicon(against->stage), c->text, s->memory))
+        return SHOAL_ENOMEM;
     if (!o) return 0;
     if (follow_digest(&about, o)) return SHOAL_ENOMEM;
     s->details = json_object();
@@ -37,7 +38,8 @@ static int check_check_ground(stage_run *s, const stage_run *of, stage_run *agai
         made[i] = (device_call){.name = of->tools[i].name.data ? of->tools[i].name.data : "",
                                 .arguments = of->tools[i].arguments.data ? of->tools[i].arguments.data : ""};
     checked c;
-    if (check_calls(&c, against->own, against->stage->own, made, n, s->memory, NULL)) return SHOAL_ENOMEM;
+    if (check_calls(&c, against->own, rules_lexicon(against->stage), made, n, s->memory, NULL))
+        return SHOAL_ENOMEM;
     s->calls = c.calls;
     s->n_calls = c.n_calls;
     s->fact->label = check_verdict_name(c.verdict);

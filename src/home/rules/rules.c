@@ -17,7 +17,8 @@ const stage_registry HOME_STAGES = {
 
 const lexicon *rules_lexicon(const config_stage *s)
 {
-    return s->kind == &rule_ground_kind ? s->own : NULL;
+    const ground_own *own = s->kind == &rule_ground_kind ? s->own : NULL;
+    return own ? own->lex : NULL;
 }
 
 const line_forms *rules_line_forms(const config_stage *s)

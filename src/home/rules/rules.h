@@ -17,6 +17,13 @@ extern const stage_kind rule_ground_kind, rule_line_kind, rule_check_kind, rule_
 extern const stage_runner rule_ground_runner, rule_line_runner, rule_check_runner, rule_match_runner,
     rule_guard_runner;
 
+/* What a ground stage has of its own: the pipeline's devices as the lexicon understands them. */
+typedef struct ground_own {
+    lexicon *lex;
+    arena *memory;
+    devices home;
+} ground_own;
+
 /* What a rule reads: the input, or the item. NULL: out of memory. */
 const char *rules_input(const stage_run *s);
 stage_answer rules_answer(follow_reply answer);

@@ -97,6 +97,16 @@ const auth_key *auth_find(const auth *a, const char *text)
     return find_digest(a, &d);
 }
 
+const auth_key *auth_find_sha256(const auth *a, const char *hex)
+{
+    char has[65];
+    for (size_t i = 0; i < a->n; i++) {
+        sha256_hex(&a->keys[i].use->digest, has);
+        if (strcmp(has, hex) == 0) return &a->keys[i];
+    }
+    return NULL;
+}
+
 const char *auth_label(const auth_key *k, char out[AUTH_LABEL_BYTES])
 {
     if (k->rule->name && *k->rule->name) {

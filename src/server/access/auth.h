@@ -57,6 +57,8 @@ size_t auth_count(const auth *a); /* 0: everyone may come in */
 /* The key whose text this is. How long it takes tells nothing of any key: what is compared are digests that
  * are salted anew in every process. NULL: none. */
 const auth_key *auth_find(const auth *a, const char *text);
+/* The key with this SHA-256, in hex; not of a client's. NULL: none. */
+const auth_key *auth_find_sha256(const auth *a, const char *hex);
 /* Its name, or for one without the first digits of its digest, "sha256:9f86d081". */
 const char *auth_label(const auth_key *k, char out[AUTH_LABEL_BYTES]);
 bool auth_ended(const auth_key *k, int64_t now_s);

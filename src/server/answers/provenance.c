@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "request/model_resolve.h"
+
 static void add_tag(provenance *a, const char *kind, const char *name)
 {
     size_t n_kind = strlen(kind), n_name = strlen(name);
@@ -38,13 +40,13 @@ static bool agree(const gateway_request *rq, const char *model, const char *iden
 static void add_model(provenance *a, const gateway_request *rq, const char *name, const char *adapter,
                       bool must_agree)
 {
-    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, NULL);
+    const Shoal__V1__ModelInfo *info = model_resolve_info(rq, name, NULL);
     const char *more = info && adapter && *adapter ? adapter_digest(info, adapter) : "";
     if (!info || !*info->identity || !more || (must_agree && !agree(rq, name, info->identity))) {
         a->varies = true;
         return;
     }
-    snprintf(a->file, sizeof a->file, "%s", a->n_files == 0 && !a->joins ? info->identity : "");
+    buf_copy_str(a->file, sizeof a->file, a->n_files == 0 && !a->joins ? info->identity : "");
     a->n_files++;
     if (!a->key) a->key = cache_key_new("provenance");
     cache_key_str(a->key, "identity", info->identity);
@@ -86,11 +88,14 @@ void provenance_add(provenance *a, const gateway_request *rq, const char *name, 
 bool provenance_end(provenance *a)
 {
     sha256_digest d;
-    bool known = cache_key_end(a->key, &d) && !a->varies;
+    cache_key *k = a->key;
     a->key = NULL;
-    if (known && *a->file)
+    if (k && *a->file && !a->varies) {
+        cache_key_free(k);
         memcpy(a->identity, a->file, sizeof a->identity);
-    else if (known)
-        sha256_hex(&d, a->identity);
+        return true;
+    }
+    bool known = cache_key_end(k, &d) && !a->varies;
+    if (known) sha256_hex(&d, a->identity);
     return known;
 }

@@ -148,7 +148,10 @@ static bool copy_headers(revalidation *x, const gateway_request *rq)
 
 static bool copy_key(revalidation *x, const gateway_request *rq)
 {
-    return !rq->ingress->key || (x->ingress.key = revalidate_keep(x, rq->ingress->key));
+    const ingress_request *in = rq->ingress;
+    return (!in->key || (x->ingress.key = revalidate_keep(x, in->key))) &&
+           (!in->key_digest || (x->ingress.key_digest = revalidate_keep(x, in->key_digest))) &&
+           (!in->owner || (x->ingress.owner = revalidate_keep(x, in->owner)));
 }
 
 static revalidation *revalidation_new(const gateway_request *rq, background_kind kind)

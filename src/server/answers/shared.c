@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access/auth.h"
 #include "request/admission.h"
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
@@ -285,7 +286,11 @@ static bool scope_key(sha256_digest *key, const gateway_request *rq)
     bool shared = rq->config->cache.shared || rq->config->n_api_keys == 0;
     if (shared && rq->settings->number == 0) return true;
     cache_key *k = cache_key_new("scope");
-    if (!shared) cache_key_str(k, "authorization", admission_credential(rq));
+    /* By the key's digest: a request that the gateway makes for a key shows none (batches). */
+    if (!shared && rq->key)
+        cache_key_bytes(k, "api_key", rq->key->use->digest.bytes, sizeof rq->key->use->digest.bytes);
+    else if (!shared)
+        cache_key_str(k, "authorization", admission_credential(rq));
     if (rq->settings->number) cache_key_int(k, "settings", (int64_t)rq->settings->number);
     cache_key_bytes(k, "key", key->bytes, sizeof key->bytes);
     return cache_key_end(k, key);

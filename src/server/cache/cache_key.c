@@ -9,14 +9,17 @@
 #include "base/sha256.h"
 
 struct cache_key {
-    sha256 *hash;
+    sha256 *hash; /* of what is not held; NULL: all is */
+    bool failed;
     size_t n_held;
     uint8_t held[512]; /* small pieces go to the hash together */
 };
 
 static void cache_key_flush(cache_key *k)
 {
-    sha256_add(k->hash, k->held, k->n_held);
+    if (!k->hash) k->hash = sha256_new();
+    k->failed |= !k->hash;
+    if (k->hash) sha256_add(k->hash, k->held, k->n_held);
     k->n_held = 0;
 }
 
@@ -24,7 +27,7 @@ static void cache_key_add(cache_key *k, const void *data, size_t n)
 {
     if (n > sizeof k->held - k->n_held) cache_key_flush(k);
     if (n > sizeof k->held) {
-        sha256_add(k->hash, data, n);
+        if (k->hash) sha256_add(k->hash, data, n);
     } else if (n) {
         memcpy(k->held + k->n_held, data, n);
         k->n_held += n;
@@ -50,12 +53,9 @@ cache_key *cache_key_new(const char *kind)
 {
     cache_key *k = malloc(sizeof *k);
     if (!k) return NULL;
+    k->hash = NULL;
+    k->failed = false;
     k->n_held = 0;
-    k->hash = sha256_new();
-    if (!k->hash) {
-        free(k);
-        return NULL;
-    }
     cache_key_str(k, "kind", kind);
     return k;
 }
@@ -84,13 +84,26 @@ void cache_key_num(cache_key *k, const char *name, double v)
     if (k) add_field(k, name, 'n', text, (size_t)n);
 }
 
+void cache_key_free(cache_key *k)
+{
+    sha256_digest unused;
+    if (k && k->hash) sha256_end(k->hash, &unused);
+    free(k);
+}
+
 bool cache_key_end(cache_key *k, sha256_digest *ret)
 {
     if (!k) return false;
-    sha256_digest d;
+    bool well = !k->failed;
+    if (!k->hash) {
+        if (well) sha256_of(k->held, k->n_held, ret);
+        free(k);
+        return well;
+    }
     cache_key_flush(k);
+    sha256_digest d;
     sha256_end(k->hash, &d);
     free(k);
-    *ret = d;
-    return true;
+    if (well) *ret = d;
+    return well;
 }

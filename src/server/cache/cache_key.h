@@ -31,6 +31,7 @@ void cache_key_bytes(cache_key *k, const char *name, const void *data, size_t n)
 void cache_key_str(cache_key *k, const char *name, const char *s); /* NULL differs from "" */
 void cache_key_int(cache_key *k, const char *name, int64_t v);
 void cache_key_num(cache_key *k, const char *name, double v); /* 0.0 and -0.0 are equal */
+void cache_key_free(cache_key *k);                            /* without a digest; NULL is fine */
 /* False when memory ran out on the way: then nothing may be looked up or stored. */
 bool cache_key_end(cache_key *k, sha256_digest *ret);
 

@@ -71,6 +71,7 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
     *o = (call_order){.refs = 1,
                       .task = task,
                       .request = ctx->request,
+                      .spans = ctx->spans,
                       .deadline_ns = ctx->deadline_ns,
                       .n_msg = n_msg,
                       .order = ctx->order,
@@ -127,6 +128,7 @@ static call_context context_of(const call_order *o)
 {
     return (call_context){.request_id = o->request_id,
                           .request = o->request,
+                          .spans = o->spans,
                           .traceparent = o->traceparent,
                           .deadline_ns = o->deadline_ns,
                           .why = o->why,
@@ -144,6 +146,7 @@ call_context call_context_named(const call_context *ctx, const char *why)
 {
     return (call_context){.request_id = ctx->request_id,
                           .request = ctx->request,
+                          .spans = ctx->spans,
                           .traceparent = ctx->traceparent,
                           .deadline_ns = ctx->deadline_ns,
                           .latency = ctx->latency,
@@ -203,6 +206,17 @@ call_order *call_order_for(const call_order *o, const char *model)
     ctx.feed = NULL;
     ctx.n_stand_ins = 0;
     return copy_for(o, model, &ctx);
+}
+
+call_order *call_order_under(const call_order *o, uint64_t span)
+{
+    call_context ctx = context_of(o);
+    ctx.spans.parent = span;
+    call_order *other = copy_for(o, o->model, &ctx);
+    if (!other) return NULL;
+    other->resumes = o->resumes;
+    other->n_resumed = o->n_resumed;
+    return other;
 }
 
 call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)

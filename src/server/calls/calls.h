@@ -8,6 +8,7 @@
  *
  * Decorators are calls over calls, so that each rule is a file that is read and tested alone:
  *
+ *     span_calls       tells what an ensemble took, whose members' calls stand below it
  *     limit_calls      ends a reply whose tokens do not come, with what there is
  *     route_calls      resolves the name of a route to the model that answers
  *     fallback_calls   a smaller model answers when none of the wanted one's replicas lives, and says so
@@ -77,12 +78,19 @@ typedef struct call_result {
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
 
+/* Who is told of the parts of a request's work (observer.h), and under which span they stand; zeroed: nobody. */
+typedef struct call_spans {
+    const struct call_observer *to; /* outlives the calls */
+    uint64_t parent;
+} call_spans;
+
 typedef struct call_context { /* of the request this call belongs to; copied */
     const char *request_id;
     uint64_t request;        /* its number, for observers (observer.h); 0: none */
     const char *traceparent; /* W3C Trace Context, handed on to the worker; NULL: none */
-    uint64_t deadline_ns;    /* 0: none */
-    const char *why;         /* for traces: "intent stage", "endpoint" */
+    call_spans spans;
+    uint64_t deadline_ns; /* 0: none */
+    const char *why;      /* for traces: "intent stage", "endpoint" */
     call_feed *feed; /* messages that follow the request, where the task takes a stream of them; NULL: none */
     router_order order;         /* which of the model's replicas are preferred */
     uint64_t key;               /* of ROUTER_BY_HASH */
@@ -101,8 +109,9 @@ typedef struct call_order {
     call_task task;
     const char *model, *request_id, *traceparent, *why; /* "" for none */
     uint64_t request;                                   /* its number; 0: none */
-    const char *adapter;                                /* that the request names; "": none */
-    unsigned needs; /* capabilities that its replica must have (ROUTER_CAPABILITY_TABLE) */
+    call_spans spans;
+    const char *adapter; /* that the request names; "": none */
+    unsigned needs;      /* capabilities that its replica must have (ROUTER_CAPABILITY_TABLE) */
     uint64_t deadline_ns;
     bool resumes;       /* it goes on with a stream that began elsewhere, */
     uint64_t n_resumed; /* of which so many bytes of text, or segments of speech, have come */
@@ -124,6 +133,8 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed);
 /* The same call of another model, without stand-ins. NULL: out of memory. */
 call_order *call_order_for(const call_order *o, const char *model);
+/* The same call under another span. NULL: out of memory. */
+call_order *call_order_under(const call_order *o, uint64_t span);
 /* The same request as another task, of the same kind of request, with a feed behind it. NULL: out of memory.
  */
 call_order *call_order_as(const call_order *o, call_task task, call_feed *feed);

@@ -1,6 +1,9 @@
 /* observer.c: see observer.h. */
 #include "calls/observer.h"
 
+#include "base/buf.h"
+#include "base/clock.h"
+
 void call_observer_attempt(const call_observer *w, const call_order *o, const call_attempt *a)
 {
     if (w && w->attempt) w->attempt(w->user, o, a);
@@ -21,9 +24,29 @@ void call_observer_degraded(const call_observer *w, const call_order *o, const c
     if (w && w->degraded) w->degraded(w->user, o, to);
 }
 
+void call_observer_held(const call_observer *w, const call_order *o, bool held)
+{
+    if (w && w->held) w->held(w->user, o, held);
+}
+
 void call_observer_end(const call_observer *w, const call_order *o, const call_result *r)
 {
     if (w && w->end) w->end(w->user, o, r);
+}
+
+uint64_t call_spans_begin(call_spans *ret, const call_spans *at)
+{
+    *ret = (call_spans){0};
+    if (!at->to || !at->to->span || !at->parent) return 0;
+    *ret = *at;
+    do rng_draw(&ret->parent, sizeof ret->parent);
+    while (ret->parent == 0);
+    return ret->parent;
+}
+
+void call_spans_end(const call_spans *at, uint64_t request, const span *s)
+{
+    if (at->to && at->to->span && s->id) at->to->span(at->to->user, request, s);
 }
 
 /* ---- what workers say of their time -------------------------------------------------------------- */
@@ -72,4 +95,38 @@ size_t call_phases_of(call_task task, const ProtobufCMessage *m, call_phase ret[
     case CALL_TRANSCRIBE: return phases_of_transcription(((const Shoal__V1__TranscribeEvent *)m)->done, ret);
     default: return phases_of_timing(timing_of(m), ret);
     }
+}
+
+call_usage call_usage_of(call_task task, const ProtobufCMessage *m)
+{
+    call_usage u = {0};
+    const Shoal__V1__Done *d =
+        task == CALL_GENERATE || task == CALL_VOTE ? ((const Shoal__V1__GenerateEvent *)m)->done : NULL;
+    if (!d) return u;
+    u = (call_usage){.known = true, .n_prompt = d->n_prompt, .n_generated = d->n_generated};
+    buf_copy_str(u.finish, sizeof u.finish, d->finish);
+    return u;
+}
+
+void call_confidences_of(call_task task, const ProtobufCMessage *m, call_confidences *ret)
+{
+    ret->n = 0;
+    if (task != CALL_CLASSIFY) return;
+    const Shoal__V1__ClassifyReply *r = (const Shoal__V1__ClassifyReply *)m;
+    for (size_t i = 0; i < r->n_results && ret->n < CALL_CONFIDENCES_MAX; i++)
+        if (r->results[i]->n_labels > 0) ret->best[ret->n++] = r->results[i]->labels[0]->score;
+}
+
+double call_cpu_ms_of(call_task task, const ProtobufCMessage *m)
+{
+    if (task == CALL_GENERATE || task == CALL_VOTE) {
+        const Shoal__V1__Done *d = ((const Shoal__V1__GenerateEvent *)m)->done;
+        return d ? d->cpu_ms : 0;
+    }
+    if (task == CALL_TRANSCRIBE) {
+        const Shoal__V1__TranscribeDone *d = ((const Shoal__V1__TranscribeEvent *)m)->done;
+        return d ? d->cpu_ms : 0;
+    }
+    const Shoal__V1__Timing *t = timing_of(m);
+    return t ? t->cpu_ms : 0;
 }

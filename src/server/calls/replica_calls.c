@@ -44,9 +44,12 @@ typedef struct replica_call {
     grpc_client_call *call;
     feed_reader feed; /* what is still to be sent */
     bool sent_all;
-    ProtobufCMessage *reply;
+    ProtobufCMessage *reply; /* of a unary call, in reply_memory */
+    arena *reply_memory;
     call_phase phases[CALL_PHASES_MAX]; /* as its last message told them */
     size_t n_phases;
+    double cpu_ms;
+    call_usage usage;
     int status; /* of one that is failing */
     call_fault fault;
     char message[512];
@@ -57,7 +60,7 @@ typedef struct replica_call {
 static void replica_calls_call_free(replica_call *c)
 {
     list_take(&c->link);
-    if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
+    arena_free(c->reply_memory);
     replica_unref(c->r);
     call_order_unref(c->o);
     free(c);
@@ -84,8 +87,13 @@ static void tell_attempt(const replica_call *c, int status, call_fault fault)
                       .end_ns = c->b->env->now_ns(c->b->env->user),
                       .status = status,
                       .fault = fault,
-                      .n_phases = c->n_phases};
+                      .n_phases = c->n_phases,
+                      .cpu_ms = c->cpu_ms,
+                      .usage = c->usage};
     memcpy(a.phases, c->phases, sizeof a.phases);
+    call_confidences known = {0};
+    if (status == 0 && c->reply) call_confidences_of(c->o->task, c->reply, &known);
+    if (known.n > 0) a.confidences = &known;
     call_observer_attempt(c->b->observer, c->o, &a);
 }
 
@@ -333,8 +341,33 @@ static void replica_calls_on_event(replica_call *c, const uint8_t *msg, size_t n
     if (c->n_unanswered > 0 && answers(c->o->task, m)) input_done(c, c->b->env->now_ns(c->b->env->user));
     size_t n_phases = call_phases_of(c->o->task, m, c->phases);
     if (n_phases) c->n_phases = n_phases;
+    if (n_phases) c->cpu_ms = call_cpu_ms_of(c->o->task, m);
+    if (n_phases) c->usage = call_usage_of(c->o->task, m);
     c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
     protobuf_c_message_free_unpacked(m, &a);
+}
+
+static void *reply_alloc(void *data, size_t n)
+{
+    return arena_alloc(data, n);
+}
+
+static void reply_free(void *data, void *p) {}
+
+/* A classifier's reply is a hundred blocks: they come and go as one. NULL: out of memory. */
+static ProtobufCMessage *unpack_reply(replica_call *c, const uint8_t *msg, size_t n)
+{
+    enum { UNPACKED_TIMES = 5, LEAST_BYTES = 512, MOST_BYTES = 64 << 10 };
+    size_t chunk = n < MOST_BYTES / UNPACKED_TIMES ? n * UNPACKED_TIMES : MOST_BYTES;
+    c->reply_memory = arena_new(chunk > LEAST_BYTES ? chunk : LEAST_BYTES);
+    ProtobufCAllocator a = {reply_alloc, reply_free, c->reply_memory};
+    return c->reply_memory ? protobuf_c_message_unpack(CALL_TASKS[c->o->task].reply, &a, n, msg) : NULL;
+}
+
+static void note_time(replica_call *c)
+{
+    c->n_phases = call_phases_of(c->o->task, c->reply, c->phases);
+    c->cpu_ms = call_cpu_ms_of(c->o->task, c->reply);
 }
 
 static void replica_calls_on_message(void *user, const uint8_t *msg, size_t n)
@@ -343,10 +376,10 @@ static void replica_calls_on_message(void *user, const uint8_t *msg, size_t n)
     const call_task_info *task = &CALL_TASKS[c->o->task];
     if (task->streams)
         replica_calls_on_event(c, msg, n);
-    else if (!c->reply && !(c->reply = protobuf_c_message_unpack(task->reply, NULL, n, msg)))
+    else if (!c->reply && !(c->reply = unpack_reply(c, msg, n)))
         leave_without_memory(c);
     else
-        c->n_phases = call_phases_of(c->o->task, c->reply, c->phases);
+        note_time(c);
 }
 
 /* What the replica spent on this call: since it last gave something back, if the call was there by then. */
@@ -459,6 +492,7 @@ static bool start_on(replica_call *c, replica *r)
     c->life = r->life;
     c->n_unanswered = c->n_tokens;
     load_begin(&r->load, c->n_tokens, c->sent_ns);
+    replica_gets_call(r);
     if (c->o->feed) send_more(c);
     return true;
 }

@@ -14,6 +14,7 @@ typedef struct retry_calls {
     list_node held; /* every call is in it or in running */
     size_t n_held;
     uint64_t hold_ms; /* of a call without a deadline */
+    const call_observer *observer;
     env_timer *timer; /* runs while calls are held */
 } retry_calls;
 
@@ -35,6 +36,7 @@ static void set_held(retry_call *c, bool held)
     list_move(held ? &b->held : &b->base.running, &c->base.link);
     if (held && !c->held && b->n_held++ == 0) b->base.env->timer_start(b->timer, LOOK_MS);
     if (!held && c->held) b->n_held--;
+    if (held != c->held) call_observer_held(b->observer, c->base.o, held);
     c->held = held;
 }
 
@@ -202,13 +204,15 @@ static const calls_ops OPS = {.start = retry_calls_start,
                               .info = decorator_info,
                               .free = retry_calls_free};
 
-int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms, shoal_err *err)
+int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms,
+                    const call_observer *observer, shoal_err *err)
 {
     retry_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     decorator_calls_init(&b->base, &OPS, env_, inner);
     list_init(&b->held);
     b->hold_ms = hold_ms ? hold_ms : RETRY_HOLD_MS;
+    b->observer = observer;
     b->timer = env_->timer_new(env_->user, on_tick, b);
     if (!b->timer) {
         free(b);

@@ -12,12 +12,15 @@
 
 #include "time/env.h"
 #include "calls/calls.h"
+#include "calls/observer.h"
 
 #define RETRY_HOLD_MS  2000
 #define RETRY_HELD_MAX 512
 
-/* hold_ms: how long a call without a deadline waits for a replica; 0: RETRY_HOLD_MS. Takes inner, and frees it
+/* hold_ms: how long a call without a deadline waits for a replica; 0: RETRY_HOLD_MS. observer: outlives the
+ * calls; NULL: nobody is told which calls wait. Takes inner, and frees it
  * with itself; on failure inner is the caller's still. */
-int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms, shoal_err *err);
+int retry_calls_new(calls **ret, const env *env_, calls *inner, uint64_t hold_ms,
+                    const call_observer *observer, shoal_err *err);
 
 #endif

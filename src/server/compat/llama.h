@@ -11,6 +11,7 @@ void llama_completion(gateway_request *rq);
 void llama_infill(gateway_request *rq);
 void llama_tokenize(gateway_request *rq);
 void llama_detokenize(gateway_request *rq);
+void llama_tokenizer_info(gateway_request *rq); /* vLLM's: control tokens and template */
 void llama_template(gateway_request *rq); /* messages as the prompt that they become */
 void llama_props(gateway_request *rq);
 void llama_slots(gateway_request *rq);

@@ -146,11 +146,20 @@ static int resolve_adapters(config_file *f, const config_model *m, const char *d
     return rc;
 }
 
-static int resolve_etcd(config_file *f, config_etcd *e, const char *dir, shoal_err *err)
+static int resolve_discovery(config_file *f, const char *dir, shoal_err *err)
 {
-    const char **paths[] = {&e->ca, &e->cert, &e->key, &e->password_file};
+    config_etcd *e = &f->pub.etcd;
+    config_worker_tls *t = &f->pub.discovery_tls;
+    const char **paths[] = {&e->ca, &e->cert, &e->key, &e->password_file, &t->cert, &t->key, &t->ca};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof paths / sizeof *paths; i++) rc = resolve(f, paths[i], dir, err);
+    return rc;
+}
+
+static int resolve_otel(config_file *f, config_otel *o, const char *dir, shoal_err *err)
+{
+    int rc = resolve(f, &o->ca, dir, err);
+    for (size_t i = 0; !rc && i < o->n_headers; i++) rc = resolve(f, &o->headers[i].file, dir, err);
     return rc;
 }
 
@@ -184,7 +193,8 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     if (!rc) rc = resolve(f, &c->library.store, dir, err);
     for (size_t i = 0; !rc && i < c->library.n_folders; i++)
         rc = resolve(f, &c->library.folders[i], dir, err);
-    if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);
+    if (!rc) rc = resolve_discovery(f, dir, err);
+    if (!rc) rc = resolve_otel(f, &c->otel, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_shipped(f, &c->models[i].path, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
@@ -199,6 +209,12 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
         rc = resolve(f, &c->hosts[i].ca, dir, err);
         for (size_t k = 0; !rc && k < c->hosts[i].n_headers; k++)
             rc = resolve(f, &c->hosts[i].headers[k].file, dir, err);
+    }
+    for (size_t i = 0; !rc && i < c->n_mcp_servers; i++) {
+        mcp_rule *m = &c->mcp_servers[i];
+        rc = resolve(f, &m->ca, dir, err);
+        for (size_t k = 0; !rc && k < m->n_headers; k++) rc = resolve(f, &m->headers[k].file, dir, err);
+        for (size_t k = 0; !rc && k < m->n_env; k++) rc = resolve(f, &m->env[k].file, dir, err);
     }
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = resolve_ensemble(f, &c->ensembles[i], dir, err);
     for (size_t i = 0; !rc && i < c->book.n_domains; i++)
@@ -237,37 +253,47 @@ static int check_adapters(const config_file *f, size_t i, shoal_err *err)
 }
 
 /* Load what the server will load, so that a wrong file is found before anything starts. */
-static int check_tls(const config_file *f, shoal_err *err)
+static int check_context(const config_file *f, const char *section, tls_side side, const tls_options *o,
+                         shoal_err *err)
 {
-    const gateway_config *c = &f->pub;
-    if (!c->tls_cert) return 0;
     shoal_err why;
     tls_context *ctx = NULL;
-    tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
-    int rc = tls_context_new(&ctx, TLS_SERVER, &o, &why);
+    int rc = tls_context_new(&ctx, side, o, &why);
     tls_context_unref(ctx);
     if (!rc) return 0;
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    return config_found(&f->pub, config_fail(&f->pub, err, "tls: %s", why.message), err);
+    return config_found(&f->pub, config_fail(&f->pub, err, "%s: %s", section, why.message), err);
+}
+
+static int check_tls(const config_file *f, shoal_err *err)
+{
+    const tls_options o = {.cert_file = f->pub.tls_cert, .key_file = f->pub.tls_key};
+    return o.cert_file ? check_context(f, "tls", TLS_SERVER, &o, err) : 0;
 }
 
 /* The same for what etcd is spoken to with. */
 static int check_etcd(const config_file *f, shoal_err *err)
 {
     const config_etcd *e = &f->pub.etcd;
-    shoal_err why;
-    tls_context *ctx = NULL;
-    tls_options o = {.cert_file = e->cert, .key_file = e->key, .ca_file = e->ca};
     int rc = check_readable(f, "discovery.etcd.ca", e->ca, err);
     if (!rc) rc = check_readable(f, "discovery.etcd.cert", e->cert, err);
     if (!rc) rc = check_readable(f, "discovery.etcd.key", e->key, err);
     if (!rc) rc = check_readable(f, "discovery.etcd.password_file", e->password_file, err);
     if (rc || (!e->ca && !e->cert)) return rc;
-    rc = tls_context_new(&ctx, TLS_CLIENT, &o, &why);
-    tls_context_unref(ctx);
-    if (!rc) return 0;
-    if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    return config_found(&f->pub, config_fail(&f->pub, err, "discovery.etcd: %s", why.message), err);
+    const tls_options o = {.cert_file = e->cert, .key_file = e->key, .ca_file = e->ca};
+    return check_context(f, "discovery.etcd", TLS_CLIENT, &o, err);
+}
+
+/* And for what workers are spoken to with. */
+static int check_worker_tls(const config_file *f, shoal_err *err)
+{
+    const config_worker_tls *t = &f->pub.discovery_tls;
+    int rc = check_readable(f, "discovery.tls.ca", t->ca, err);
+    if (!rc) rc = check_readable(f, "discovery.tls.cert", t->cert, err);
+    if (!rc) rc = check_readable(f, "discovery.tls.key", t->key, err);
+    if (rc || !t->cert) return rc;
+    const tls_options o = {.cert_file = t->cert, .key_file = t->key, .ca_file = t->ca};
+    return check_context(f, "discovery.tls", TLS_CLIENT, &o, err);
 }
 
 static int check_files(const config_file *f, shoal_err *err)
@@ -283,6 +309,7 @@ static int check_files(const config_file *f, shoal_err *err)
         if (!rc) rc = check_adapters(f, i, err);
     }
     if (!rc) rc = check_etcd(f, err);
+    if (!rc) rc = check_worker_tls(f, err);
     return rc ? rc : check_tls(f, err);
 }
 

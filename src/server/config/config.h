@@ -21,17 +21,20 @@
 #include "json/tuning.h"
 #include "discovery/dns.h"
 #include "hosts/host_rule.h"
+#include "mcp/mcp_rule.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
 #include "config/config_alias.h"
 #include "config/config_cache.h"
 #include "config/config_ensembles.h"
 #include "config/config_keys.h"
+#include "config/config_otel.h"
 #include "pipeline/stage_kind.h"
 #include "pipeline/pipeline.h"
 #include "router/router.h"
 #include "routes/routes.h"
 #include "http/http.h"
+#include "os/cpu_share.h"
 
 typedef struct config_adapter {
     const char *name, *path;
@@ -70,8 +73,9 @@ sampling_defaults config_sampling_said(const config_sampling *s);
 
 typedef struct config_model {
     const char *name;
-    const char *path;                           /* NULL: look the name up in the manifest */
-    const char *sha256;                         /* NULL: not pinned (or pinned by the manifest) */
+    const char *path;   /* NULL: look the name up in the manifest */
+    const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
+    bool external;      /* discovery names its workers: no file, and none is started */
     unsigned replicas, threads, context, kv_mb; /* 0: default */
     tuning tuning;                              /* the worker's own options */
     config_sampling sampling;
@@ -94,6 +98,20 @@ typedef struct config_etcd {
     const char *prefix, *ca, *cert, *key, *user, *password_file;
     unsigned lease_s;
 } config_etcd;
+
+/* How workers are reached that have an address of their own: both ends show certificates of one CA. */
+typedef struct config_worker_tls {
+    const char *cert, *key, *ca; /* PEM files: ours with its key, and the CA's */
+    const char *name;            /* that the workers' certificates have */
+} config_worker_tls;
+
+typedef struct config_batches { /* requests that can wait */
+    unsigned max_running;       /* lines at once; 0: none */
+    uint64_t max_lines;         /* of one batch */
+    unsigned max_open;          /* batches of one owner that have not ended */
+    uint64_t bytes;             /* of all their files and answers */
+    unsigned keep_days;         /* after which they go, with their files */
+} config_batches;
 
 typedef struct config_sessions { /* conversations that are kept */
     const char *redis;           /* the URL of a Redis in place of a file; NULL: none */
@@ -146,6 +164,7 @@ typedef struct gateway_config {
     config_key *api_keys;                     /* none: open to all */
     size_t n_api_keys;
     config_metrics_key metrics_key;
+    config_metrics_compat metrics_compat;
     const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
     size_t n_allow_hosts;
     const char **allow_origins; /* sites whose pages may use it: "https://app.example" */
@@ -155,8 +174,10 @@ typedef struct gateway_config {
     size_t max_requests;       /* in flight over all endpoints; over it 429 */
     size_t max_uploads;        /* bodies in pieces that are not whole yet; over it 429 */
     uint64_t max_upload_bytes; /* of all of them */
+    config_otel otel;
     config_cache cache;
     config_sessions sessions;
+    config_batches batches;
     config_moderation moderation;
     uint64_t default_deadline_ms; /* of all but replies; 0: none */
     reply_limits reply_limits;    /* 0: none */
@@ -164,6 +185,7 @@ typedef struct gateway_config {
     config_hedge hedge;           /* unary calls that take long are made a second time */
     uint64_t drain_ms;            /* grace after SIGTERM */
     uint64_t drain_grace_ms;      /* before that: new requests are answered, and /readyz says 503 */
+    cpu_share cpu;                /* of this process and its workers */
     const char *log_level;
     bool log_json;
     bool log_prompts;   /* the beginning of what is asked is kept for GET /v1/requests */
@@ -172,6 +194,8 @@ typedef struct gateway_config {
     dns_name *dns; /* names whose SRV records are workers */
     size_t n_dns;
     const char *dns_server; /* NULL: the machine's */
+    config_worker_tls
+        discovery_tls; /* of workers with an address; cert NULL: none, and those of this machine alone */
     config_etcd etcd;
     const char *retrieval_path; /* the file of the collections; NULL: collections.db in the state folder */
     uint64_t retrieval_bytes;   /* of vectors in memory */
@@ -192,6 +216,8 @@ typedef struct gateway_config {
     size_t n_pipelines;
     host_rule *hosts; /* that http stages may ask */
     size_t n_hosts;
+    mcp_rule *mcp_servers; /* whose tools generate stages call */
+    size_t n_mcp_servers;
     config_library library;
     route_book book;             /* routes and domains */
     const stage_registry *kinds; /* of stages: those that it was read with */

@@ -118,6 +118,40 @@ static int check_adapters(const config_model *m, const char *where, shoal_err *e
     return 0;
 }
 
+static bool is_discovered(const gateway_config *c, const char *model)
+{
+    for (size_t i = 0; i < c->n_dns; i++)
+        if (strcmp(c->dns[i].model, model) == 0) return true;
+    for (size_t i = 0; i < c->n_workers; i++)
+        if (strcmp(c->workers[i].model, model) == 0) return true;
+    return c->etcd.n_endpoints > 0;
+}
+
+/* Whoever starts its workers says with which file, how many, and where. */
+static int check_external(const gateway_config *c, const config_model *m, const char *where, shoal_err *err)
+{
+    const char *key = m->path                        ? "path"
+                      : m->sha256                    ? "sha256"
+                      : m->replicas                  ? "replicas"
+                      : m->standby                   ? "standby"
+                      : placement_is_cut(&m->shards) ? "shards"
+                      : m->n_adapters                ? "adapters"
+                                                     : NULL;
+    if (!m->external) return 0;
+    if (key)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s%s: is of workers that are started here, and this model is 'external'", where, key);
+    if (c->cluster_listen)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sexternal: a gateway that places models (cluster.listen) has none that others start",
+                       where);
+    if (is_discovered(c, m->name)) return 0;
+    return err_set(
+        err, SHOAL_EINVALID,
+        "%sexternal: neither 'dns' nor 'workers' of 'discovery' has the model '%s', and there is no etcd",
+        where, m->name);
+}
+
 /* One chain of stages is one replica, and adapters are applied where all layers are. */
 static int check_shards(const config_model *m, const char *where, shoal_err *err)
 {
@@ -163,7 +197,8 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     if (m->sha256 && !hex_decode(m->sha256, strlen(m->sha256), digest, sizeof digest))
         return err_set(err, SHOAL_EINVALID, "%ssha256: must be the 64 hex digits of the file's SHA-256",
                        where);
-    int rc = check_adapters(m, where, err);
+    int rc = check_external(c, m, where, err);
+    if (rc == 0) rc = check_adapters(m, where, err);
     if (rc == 0) rc = check_sampling(m, where, err);
     return rc == 0 ? check_shards(m, where, err) : rc;
 }
@@ -274,19 +309,27 @@ static int check_stage_host(const gateway_config *c, const config_stage *s, cons
                    where, stage, host_method_name(s->method), s->host);
 }
 
-static int check_header(const host_header *h, const char *where, size_t i, shoal_err *err)
+/* The servers of a generate stage are servers of this file. */
+static int check_stage_mcp(const gateway_config *c, const config_stage *s, const char *where, unsigned stage,
+                           shoal_err *err)
 {
-    if (!host_header_name_ok(h->name))
-        return err_set(
-            err, SHOAL_EINVALID,
-            "%sheaders[%zu].name: '%s' is no name of a header, or of one that the request itself sets", where,
-            i, h->name);
-    if (!h->value == !h->file)
-        return err_set(err, SHOAL_EINVALID,
-                       "%sheaders[%zu]: needs 'value', or 'file' for a secret, and not both", where, i);
-    if (h->value && !host_header_value_ok(h->value))
-        return err_set(err, SHOAL_EINVALID, "%sheaders[%zu].value: must be one line", where, i);
+    for (unsigned i = 0; i < s->n_mcp; i++)
+        if (!mcp_rule_find(c->mcp_servers, c->n_mcp_servers, s->mcp[i]))
+            return err_set(err, SHOAL_EINVALID,
+                           "%sstages[%u].mcp[%u]: '%s' is not among the mcp_servers of this file", where,
+                           stage, i, s->mcp[i]);
     return 0;
+}
+
+static int check_mcp_server(const gateway_config *c, size_t i, shoal_err *err)
+{
+    const mcp_rule *m = &c->mcp_servers[i];
+    char where[48];
+    snprintf(where, sizeof where, "mcp_servers[%zu].", i);
+    int rc = mcp_rule_check(m, where, err);
+    if (rc == 0 && mcp_rule_find(c->mcp_servers, i, m->name))
+        rc = err_set(err, SHOAL_EINVALID, "%sname: '%s' is the name of another server", where, m->name);
+    return rc;
 }
 
 static int check_host(const gateway_config *c, size_t i, shoal_err *err)
@@ -306,7 +349,7 @@ static int check_host(const gateway_config *c, size_t i, shoal_err *err)
                            "%smethods[%zu]: '%s' is none of GET, POST, PUT, PATCH, DELETE", where, k,
                            h->methods[k]);
     int rc = 0;
-    for (size_t k = 0; !rc && k < h->n_headers; k++) rc = check_header(&h->headers[k], where, k, err);
+    for (size_t k = 0; !rc && k < h->n_headers; k++) rc = host_header_check(&h->headers[k], where, k, err);
     return rc;
 }
 
@@ -324,6 +367,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
     int rc = pipeline_check(p, where, err);
     for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_model(c, &p->stages[s], where, s, err);
     for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_host(c, &p->stages[s], where, s, err);
+    for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_mcp(c, &p->stages[s], where, s, err);
     return rc;
 }
 
@@ -359,6 +403,11 @@ static int check_etcd(const config_etcd *e, shoal_err *err)
     return 0;
 }
 
+static bool same_address(const table_row *a, const table_row *b)
+{
+    return strcmp(a->address ? a->address : "", b->address ? b->address : "") == 0;
+}
+
 static int check_discovery(const gateway_config *c, shoal_err *err)
 {
     int rc = check_etcd(&c->etcd, err);
@@ -368,10 +417,10 @@ static int check_discovery(const gateway_config *c, shoal_err *err)
         const table_row *w = &c->workers[i];
         shoal_err why;
         rc = check_discovered("workers", i, w->model, err);
-        if (!rc && address_parse(&a, w->address, &why) != 0)
+        if (!rc && w->address && address_parse(&a, w->address, &why) != 0)
             rc = err_set(err, SHOAL_EINVALID, "discovery.workers[%zu].address: %s", i, why.message);
         for (size_t k = 0; !rc && k < i; k++)
-            if (strcmp(w->model, c->workers[k].model) == 0 && strcmp(w->address, c->workers[k].address) == 0)
+            if (strcmp(w->model, c->workers[k].model) == 0 && same_address(w, &c->workers[k]))
                 rc = err_set(err, SHOAL_EINVALID, "discovery.workers[%zu].address: is that of workers[%zu]",
                              i, k);
     }
@@ -441,10 +490,13 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = config_found_at(c, check_moderation(c, err), err);
     if (!rc) rc = config_check_ensembles(c, err);
     for (size_t i = 0; !rc && i < c->n_hosts; i++) rc = config_found_at(c, check_host(c, i, err), err);
+    for (size_t i = 0; !rc && i < c->n_mcp_servers; i++)
+        rc = config_found_at(c, check_mcp_server(c, i, err), err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++)
         rc = config_found_at(c, check_pipeline(c, i, err), err);
     if (!rc) rc = routes_check(&c->book, is_model, found_in_routes, c, err);
     if (!rc) rc = config_check_aliases(c, err);
+    if (!rc) rc = config_found_at(c, config_check_otel(c, err), err);
     if (!rc) rc = config_found_at(c, config_check_cache(c, err), err);
     return rc ? rc : config_found_at(c, routes_open_patterns(&c->book, err), err);
 }

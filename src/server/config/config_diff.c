@@ -48,9 +48,13 @@ config_when config_when_of(const char *path)
                                            "tls.cert",
                                            "tls.key",
                                            "cluster",
-                                           "discovery",
+                                           "discovery.etcd",
+                                           "discovery.tls",
+                                           "discovery.dns",
+                                           "discovery.dns_server",
                                            "library",
                                            "packed",
+                                           "cpu",
                                            "watts_per_core",
                                            "manifest",
                                            "retrieval.path",
@@ -62,9 +66,12 @@ config_when config_when_of(const char *path)
                                            "retrieval.threads",
                                            "requests",
                                            "limits.max_connections",
-                                           "log.json"};
+                                           "log.json",
+                                           "otel"};
     for (size_t i = 0; i < sizeof AT_START / sizeof *AT_START; i++)
         if (config_diff_begins(path, AT_START[i])) return CONFIG_RESTART;
+    if (strcmp(path, "discovery") == 0)
+        return CONFIG_RESTART; /* all of it; its list of workers alone follows */
     return config_diff_begins(path, "models") && !is_of_gateway(path) ? CONFIG_MODELS : CONFIG_NOW;
 }
 

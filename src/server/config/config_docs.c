@@ -46,7 +46,7 @@ static void put_type(buf *out, const stage_registry *kinds, const config_field *
         put_kinds(out, kinds);
     else if (f->kind == CONFIG_UINT)
         buf_printf(out, "%llu to %llu", (unsigned long long)f->min, (unsigned long long)f->max);
-    else if (f->kind == CONFIG_NUMBER)
+    else if (f->kind == CONFIG_INT || f->kind == CONFIG_NUMBER)
         buf_printf(out, "%g to %g", f->low, f->high);
     else if (f->kind == CONFIG_LIST)
         buf_puts(out, f->of ? "list" : "list of text");
@@ -60,6 +60,8 @@ static void put_unset(buf *out, const config_field *f)
         buf_puts(out, "required");
     else if (f->kind == CONFIG_UINT && f->otherwise)
         buf_printf(out, "%llu", (unsigned long long)f->otherwise);
+    else if (f->kind == CONFIG_INT)
+        buf_puts(out, "0");
     else if (f->kind == CONFIG_BOOL)
         buf_puts(out, "false");
     else if (f->kind == CONFIG_WORD)

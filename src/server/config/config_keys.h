@@ -38,6 +38,9 @@ typedef struct config_key {
 /* With which key /metrics is read, where there are keys at all. */
 typedef enum config_metrics_key { METRICS_KEY_ADMIN, METRICS_KEY_ANY, METRICS_KEY_NONE } config_metrics_key;
 
+/* Whose names of metrics /metrics has besides our own. */
+typedef enum config_metrics_compat { METRICS_COMPAT_NONE, METRICS_COMPAT_VLLM } config_metrics_compat;
+
 /* The digest that is written; false: it is none. */
 bool config_key_digest(const config_key *k, sha256_digest *ret);
 /* "2027-01-01" (its first moment in UTC) or "2027-01-01T12:00:00+02:00" (RFC 3339, section 5.6) in seconds

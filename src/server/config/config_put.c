@@ -165,6 +165,9 @@ static void config_put_put_field(putter *p, json_t *to, const config_field *f, c
         v = load_uint(from + f->at, f->width) / (f->unit ? f->unit : 1);
         if (v != 0 || (!in_list && f->min == 0)) put_member(p, to, f->key, json_integer((json_int_t)v));
         break;
+    case CONFIG_INT:
+        put_member(p, to, f->key, json_integer(*(const int *)(const void *)(from + f->at)));
+        break;
     case CONFIG_NUMBER: config_put_put_number(p, to, f, from); break;
     case CONFIG_BOOL:
         if (*(const bool *)(from + f->at) || !in_list)

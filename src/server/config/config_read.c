@@ -160,6 +160,14 @@ static int read_uint(reader *r, const config_field *f, const yaml_node *n, char 
     return rc;
 }
 
+static int read_int(reader *r, const config_field *f, const yaml_node *n, int *to)
+{
+    int64_t v;
+    int rc = yaml_i64(r->doc, n, r->path, (int64_t)f->low, (int64_t)f->high, &v, r->err);
+    if (!rc) *to = (int)v;
+    return rc;
+}
+
 static int read_number(reader *r, const config_field *f, const yaml_node *n, char *at)
 {
     double *to = (double *)at;
@@ -293,6 +301,7 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
     case CONFIG_STAGE: return read_stage_kind(r, f, n, into + f->at);
     case CONFIG_WORD: store_uint(into + f->at, f->width, word); return 0;
     case CONFIG_UINT: return read_uint(r, f, n, into + f->at);
+    case CONFIG_INT: return read_int(r, f, n, (int *)(void *)(into + f->at));
     case CONFIG_NUMBER: return read_number(r, f, n, into + f->at);
     case CONFIG_BOOL: return yaml_bool(r->doc, n, r->path, (bool *)(into + f->at), r->err);
     case CONFIG_SECTION: return read_record(r, f->of, n, into);

@@ -5,6 +5,7 @@
 #include "discovery/etcd.h"
 #include "config/config_load_request.h"
 #include "config/config_nodes.h"
+#include "os/cpu_share.h"
 #include "routes/facts.h"
 
 #define KIB     1024ull
@@ -34,6 +35,11 @@
     {                                                                                                 \
         .key = key_, .kind = CONFIG_UINT, .at = offsetof(type, member), .width = WIDTH(type, member), \
         .min = min_, .max = max_, .about = about_, __VA_ARGS__                                        \
+    }
+#define INT(key_, type, member, low_, high_, about_)                                               \
+    {                                                                                              \
+        .key = key_, .kind = CONFIG_INT, .at = offsetof(type, member), .low = low_, .high = high_, \
+        .about = about_                                                                            \
     }
 #define NUMBER(key_, type, member, low_, high_, about_, ...)                                          \
     {                                                                                                 \
@@ -106,8 +112,10 @@ static const config_field key_rows[] = {
 RECORD(key_of_api, config_key, key_rows);
 
 static const char *const metrics_key_words[] = {"admin", "any", "none", NULL}; /* as config_metrics_key */
+static const char *const metrics_compat_words[] = {"none", "vllm", NULL};      /* as config_metrics_compat */
 static const config_field metrics_rows[] = {
     WORD("key", gateway_config, metrics_key, metrics_key_words, "with which keys, where there are any"),
+    WORD("compat", gateway_config, metrics_compat, metrics_compat_words, "further names of metrics"),
 };
 RECORD(metrics_section, gateway_config, metrics_rows);
 
@@ -228,6 +236,20 @@ static const config_field retrieval_rows[] = {
 };
 RECORD(retrieval, gateway_config, retrieval_rows);
 
+static const config_field batch_rows[] = {
+    UINT("max_running", gateway_config, batches.max_running, 0, 64, "requests of batches at once",
+         .otherwise = 2),
+    UINT("max_lines", gateway_config, batches.max_lines, 1, 1000000, "requests of one batch",
+         .otherwise = 50000),
+    UINT("max_open", gateway_config, batches.max_open, 1, 100000,
+         "batches of one API key that have not ended, or of all without keys", .otherwise = 100),
+    UINT("max_mb", gateway_config, batches.bytes, 1, 1024 * KIB, "bound of all their files and answers",
+         .unit = MIB, .otherwise = 900),
+    UINT("keep_days", gateway_config, batches.keep_days, 1, 3650, "how long they and their files stay",
+         .otherwise = 30),
+};
+RECORD(batches, gateway_config, batch_rows);
+
 static const config_field packed_rows[] = {
     TEXT("folder", gateway_config, packed_folder, 1, PATH_MAX_BYTES, "where packed weights are kept"),
     UINT("max_mb", gateway_config, packed_mb, 0, 1024 * KIB * KIB,
@@ -248,6 +270,13 @@ static const config_field cluster_rows[] = {
     SECTION("spill", spill_section, "when a request may leave the site"),
 };
 RECORD(cluster_section, gateway_config, cluster_rows);
+
+static const config_field cpu_rows[] = {
+    UINT("reserve", gateway_config, cpu.reserve, 0, CPU_RESERVE_MAX, "cores that are left to other programs"),
+    INT("nice", gateway_config, cpu.nice, CPU_NICE_MIN, CPU_NICE_MAX, "the nice level of all processes"),
+    WORD("sched", gateway_config, cpu.sched, cpu_sched_words, "their scheduling policy"),
+};
+RECORD(cpu_section, gateway_config, cpu_rows);
 
 static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
 static const config_field log_rows[] = {
@@ -304,6 +333,7 @@ static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
     TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
     TEXT("sha256", config_model, sha256, 1, 256, "what the file must be"),
+    BOOL("external", config_model, external, "others start its workers, and 'discovery' names them"),
     UINT("replicas", config_model, replicas, 1, 64, "worker processes"),
     UINT("standby", config_model, standby, 0, 64, "replicas that are loaded and wait"),
     SECTION("place", place, "where it may run"),
@@ -442,6 +472,9 @@ static const config_field stage_rows[] = {
          "the functions that the reply may call, and no others"),
     TEXT("tool_choice", config_stage, tool_choice, 1, NAME_MAX_BYTES,
          "auto, required, none or the name of the function that has to be called"),
+    TEXTS("mcp", config_stage, mcp, n_mcp, 1, 16, NAME_MAX_BYTES,
+          "names of 'mcp_servers' whose tools are called"),
+    UINT("mcp_rounds", config_stage, mcp_rounds, 1, 16, "calls of such tools at most"),
     BOOL("parallel_tool_calls", config_stage, several_calls, "the reply may hold more than one call"),
     TEXT("near", config_stage, near_stage, 1, NAME_MAX_BYTES,
          "the ground stage whose devices go into the prompt"),
@@ -531,6 +564,22 @@ static const config_field host_rows[] = {
     UINT("max_kb", host_rule, max_bytes, 1, 4096, "longest answer", .unit = KIB, .otherwise = 256),
 };
 RECORD(named_host, host_rule, host_rows);
+
+static const config_field mcp_rows[] = {
+    TEXT("name", mcp_rule, name, 1, NAME_MAX_BYTES, "what generate stages call it", .required = true),
+    TEXT("url", mcp_rule, url, 1, 2048, "where it is (Streamable HTTP)"),
+    TEXTS("command", mcp_rule, command, n_command, 1, 64, PATH_MAX_BYTES, "or the program and its arguments"),
+    LIST("headers", mcp_rule, headers, n_headers, header_of_host, 1, 32, "headers of every request"),
+    LIST("env", mcp_rule, env, n_env, header_of_host, 1, 64, "further variables of the program"),
+    TEXT("ca", mcp_rule, ca, 1, PATH_MAX_BYTES, "the PEM file of the CAs that its certificate is of"),
+    TEXTS("tools", mcp_rule, tools, n_tools, 1, 64, 64, "its tools that models are offered",
+          .required = true),
+    UINT("timeout_ms", mcp_rule, timeout_ms, 1, HOUR_MS, "how long a call may take", .otherwise = 10000),
+    UINT("max_kb", mcp_rule, max_bytes, 1, 16384, "longest answer", .unit = KIB, .otherwise = 256),
+    UINT("text_kb", mcp_rule, text_bytes, 1, 1024, "of a result that a model reads", .unit = KIB,
+         .otherwise = 8),
+};
+RECORD(mcp_server, mcp_rule, mcp_rows);
 
 static const char *const ensemble_words[] = {
 #define ENSEMBLE_WORD(e, name) name,
@@ -726,7 +775,7 @@ static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hed
 
 static const config_field worker_rows[] = {
     TEXT("model", table_row, model, 1, NAME_MAX_BYTES, "what it serves", .required = true),
-    TEXT("address", table_row, address, 1, 256, "unix:/path or HOST:PORT", .required = true),
+    TEXT("address", table_row, address, 1, 256, "unix:/path or HOST:PORT"),
 };
 RECORD(worker, table_row, worker_rows);
 
@@ -752,8 +801,21 @@ static const config_field etcd_rows[] = {
 };
 RECORD(etcd_section, gateway_config, etcd_rows);
 
+static const config_field worker_tls_rows[] = {
+    TEXT("cert", gateway_config, discovery_tls.cert, 1, PATH_MAX_BYTES, "the PEM file with our certificate",
+         .required = true),
+    TEXT("key", gateway_config, discovery_tls.key, 1, PATH_MAX_BYTES, "the PEM file with its key",
+         .required = true),
+    TEXT("ca", gateway_config, discovery_tls.ca, 1, PATH_MAX_BYTES,
+         "the PEM file of the CA of gateways and workers", .required = true),
+    TEXT("name", gateway_config, discovery_tls.name, 1, 253, "the name in the certificates of workers",
+         .otherwise_text = "shoal-worker"),
+};
+RECORD(worker_tls_section, gateway_config, worker_tls_rows);
+
 static const config_field discovery_rows[] = {
     SECTION("etcd", etcd_section, "gateways that see each other through etcd"),
+    SECTION("tls", worker_tls_section, "how workers with a TCP address are reached"),
     LIST("workers", gateway_config, workers, n_workers, worker, 1, 1000, "workers that run by themselves"),
     LIST("dns", gateway_config, dns, n_dns, dns_entry, 1, 100, "workers that DNS knows"),
     TEXT("dns_server", gateway_config, dns_server, 1, 256, "the name server, if it is not the machine's"),
@@ -774,6 +836,52 @@ static const config_field alias_rows[] = {
 };
 RECORD(alias_pair, config_alias, alias_rows);
 
+static const config_field otel_pair_rows[] = {
+    TEXT("key", config_otel_pair, key, 1, 128, "the attribute's name"),
+    TEXT("value", config_otel_pair, value, 1, 512, "its value"),
+};
+RECORD(otel_pair, config_otel_pair, otel_pair_rows);
+
+/* Zero is "auto": what is absent here the environment says. */
+static const char *const switch_words[] = {"auto", "on", "off", NULL}; /* as config_otel_switch */
+static const char *const protocol_words[] = {"auto", "http/protobuf", "http/json", NULL}; /* ..._protocol */
+static const char *const compression_words[] = {"auto", "none", "gzip", NULL}; /* ..._compression */
+static const char *const semconv_words[] = {
+#define OTEL_SEMCONV_WORD(e, name) name,
+    OTEL_SEMCONV_TABLE(OTEL_SEMCONV_WORD)
+#undef OTEL_SEMCONV_WORD
+        NULL};
+
+static const config_field otel_rows[] = {
+    TEXT("endpoint", gateway_config, otel.endpoint, 1, 2048, "the collector's URL, before /v1/traces"),
+    WORD("protocol", gateway_config, otel.protocol, protocol_words, "how it is written"),
+    LIST("headers", gateway_config, otel.headers, otel.n_headers, header_of_host, 1, 32,
+         "headers of every request to it"),
+    TEXT("ca", gateway_config, otel.ca, 1, PATH_MAX_BYTES,
+         "the PEM file of the CAs that its certificate is of"),
+    WORD("compression", gateway_config, otel.compression, compression_words, "whether bodies are packed"),
+    TEXT("service_name", gateway_config, otel.service_name, 1, 128, "what this gateway is called there"),
+    PAIRS("resource", gateway_config, otel.resource, otel.n_resource, otel_pair, 1, 32,
+          "further attributes of this gateway"),
+    NUMBER("sample", gateway_config, otel.sample, 0, 1, "which share of the traces that begin here is kept",
+           .pointer = true),
+    BOOL("keep_failed", gateway_config, otel.keep_failed, "also keep each whose request failed"),
+    UINT("slow_ms", gateway_config, otel.slow_ms, 1, DAY_MS, "also keep each whose request took as long"),
+    WORD("semconv", gateway_config, otel.semconv, semconv_words, "version of the semantic conventions"),
+    WORD("traces", gateway_config, otel.traces, switch_words, "whether traces are exported"),
+    WORD("metrics", gateway_config, otel.metrics, switch_words, "whether metrics are exported"),
+    WORD("logs", gateway_config, otel.logs, switch_words, "whether log lines are exported"),
+    UINT("batch", gateway_config, otel.batch, 1, 10000, "spans or log lines of one request at most"),
+    UINT("interval_ms", gateway_config, otel.interval_ms, 10, HOUR_MS,
+         "how long spans and log lines wait for a batch to be full"),
+    UINT("metrics_interval_ms", gateway_config, otel.metrics_interval_ms, 100, DAY_MS,
+         "how often metrics are sent"),
+    UINT("timeout_ms", gateway_config, otel.timeout_ms, 1, HOUR_MS, "how long one request may take"),
+    UINT("queue_bytes", gateway_config, otel.queue_bytes, 64 * KIB, 1024 * MIB,
+         "what may wait of each of the three; more is dropped", .otherwise = 4 * MIB),
+};
+RECORD(otel_section, gateway_config, otel_rows);
+
 static const config_field file_rows[] = {
     TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
          .otherwise_text = "127.0.0.1:8080"),
@@ -786,12 +894,15 @@ static const config_field file_rows[] = {
           "further names of this server"),
     TEXTS("allow_origins", gateway_config, allow_origins, n_allow_origins, 1, 256, 256,
           "sites whose pages may use it"),
-    SECTION("metrics", metrics_section, "who may read /metrics"),
+    SECTION("metrics", metrics_section, "/metrics: who may read it, and further names"),
+    SECTION("otel", otel_section, "traces, metrics and logs for an OpenTelemetry collector"),
     SECTION("limits", limits, "what one client, or all of them, may take"),
     SECTION("cache", cache, "the response cache"),
     SECTION("retrieval", retrieval, "collections of documents"),
     SECTION("sessions", sessions, "conversations that are kept"),
+    SECTION("batches", batches, "requests that can wait"),
     SECTION("moderation", moderation_section, "who says at /v1/moderations what a text is"),
+    SECTION("cpu", cpu_section, "how much of the processor it takes beside other programs"),
     SECTION("log", log_section, "one line an event"),
     SECTION("cluster", cluster_section, "the port for other machines of the cluster"),
     NUMBER("watts_per_core", gateway_config, watts_per_core, 0, 1000,
@@ -820,6 +931,8 @@ static const config_field file_rows[] = {
     LIST("ensembles", gateway_config, ensembles, n_ensembles, ensemble, 1, 32, "models that answer together"),
     LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
     LIST("hosts", gateway_config, hosts, n_hosts, named_host, 1, 64, "what http stages may ask"),
+    LIST("mcp_servers", gateway_config, mcp_servers, n_mcp_servers, mcp_server, 1, 64,
+         "servers whose tools generate stages call"),
     LIST("domains", gateway_config, book.domains, book.n_domains, domain_set, 1, ROUTE_DOMAINS_MAX,
          "what texts may be about"),
     LIST("routes", gateway_config, book.routes, book.n_routes, route, 1, 64,

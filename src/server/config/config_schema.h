@@ -17,6 +17,7 @@ typedef enum config_kind {
     CONFIG_WORD,   /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
     CONFIG_STAGE,  /* const stage_kind *: the name of one that the registry has */
     CONFIG_UINT,   /* an unsigned integer of `width` bytes: min to max, times `unit` */
+    CONFIG_INT,    /* an int: low to high */
     CONFIG_NUMBER, /* double, or with `pointer` double * that is NULL when absent: low to high */
     CONFIG_BOOL,   /* bool */
     CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */

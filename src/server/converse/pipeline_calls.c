@@ -125,7 +125,7 @@ static bool is_streamed(const pipeline_call *c)
            !function_table_offers_states(c->by->table, k);
 }
 
-static void on_stage(void *user, const json_t *entry)
+static void on_stage(void *user, const char *entry)
 {
     (void)user;
     (void)entry;
@@ -204,13 +204,16 @@ static int make_reply(pipeline_call *c, verify_answer *ret, const process_outcom
 {
     const process_input *in = &c->in;
     const char *why = NULL;
+    json_t *answer = process_outcome_json(out);
+    int rc = answer ? 0 : SHOAL_ENOMEM;
     *ret = (verify_answer){.text = ""};
-    if (!c->k.formed)
-        return chat_reply_make(ret, c->by->table, &c->k, in->devices, in->n_devices, out->answer, in->memory);
-    if (chat_reply_make_form(&ret->text, &why, c->by->table, &c->k, in->devices, in->n_devices, out->answer,
-                             in->memory))
-        return SHOAL_ENOMEM;
-    return why ? refuse_form(c, why) : 0;
+    if (!rc && c->k.formed)
+        rc = chat_reply_make_form(&ret->text, &why, c->by->table, &c->k, in->devices, in->n_devices, answer,
+                                  in->memory);
+    else if (!rc)
+        rc = chat_reply_make(ret, c->by->table, &c->k, in->devices, in->n_devices, answer, in->memory);
+    json_decref(answer);
+    return why && !rc ? refuse_form(c, why) : rc;
 }
 
 static int make_events(pipeline_call *c, const process_outcome *out)
@@ -288,12 +291,15 @@ static void on_recalled(void *user, const process_outcome *out)
         on_run_failed(c, out);
         return;
     }
-    const char *text = json_string_value(json_object_get(out->answer, "text"));
+    json_t *answer = process_outcome_json(out);
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    bool same = text && trim_equal(text, c->turn.reply);
+    json_decref(answer);
     c->recalled->n_prompt = out->n_prompt_tokens;
     c->recalled->n_generated = out->n_generated_tokens;
     in->text = c->recalled->answer;
     in->first_stages = 0;
-    if (out->asks && text && trim_equal(text, c->turn.reply) && process_take_answer(in, &e)) {
+    if (!answer || (out->asks && same && process_take_answer(in, &e))) {
         pipeline_calls_fail(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
@@ -312,6 +318,7 @@ static void pipeline_calls_begin(pipeline_call *c)
     }
     c->in.executor = c->b->o.executor ? *c->b->o.executor : NULL;
     c->in.hosts = c->b->o.hosts ? *c->b->o.hosts : NULL;
+    c->in.mcp = c->b->o.mcp ? *c->b->o.mcp : NULL;
     shoal_err err;
     process_done_fn done = c->in.confirms ? on_recalled : pipeline_calls_on_done;
     c->begun = !c->in.confirms;

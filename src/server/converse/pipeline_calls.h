@@ -17,11 +17,13 @@
 
 struct executor;
 struct hosts;
+struct mcp_client;
 
 typedef struct pipeline_options {
     const gateway_config *config;     /* borrowed, as are all here */
     struct executor *const *executor; /* looked at when a run begins, as are the hosts */
     struct hosts *const *hosts;
+    struct mcp_client *const *mcp;
 } pipeline_options;
 
 /* The pipeline of that name, where it is a chat model and no model, ensemble or route has its name; else NULL. */

@@ -58,10 +58,11 @@ void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Del
     if (s->llama) {
         llama_add(c, d);
     } else {
-        if (c->logprobs[0].len == 0) c->offset = c->text.len;
-        c->offset = logprobs_add(c->logprobs, s->chat, d, c->offset);
+        if (c->logprobs[0].len == 0) c->offset = utf8_count(c->text.data, c->text.len);
+        c->offset = logprobs_add(c->logprobs, s, d, c->offset);
     }
     c->n_logprobs += d->n_logprobs;
+    c->n_so_far += d->n_ids;
     buf_append(&c->text, d->text.data, d->text.len);
     buf_append(&c->reasoning, d->reasoning.data, d->reasoning.len);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
@@ -69,7 +70,8 @@ void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Del
 
 void answer_start(gen_answer *a, const gen_spec *s, size_t k, uint32_t n_prompt)
 {
-    if (s->llama) a->choices[k].figures.n_prompt = n_prompt;
+    if (s->llama || s->anthropic) a->choices[k].figures.n_prompt = n_prompt;
+    a->choices[k].n_prompt_so_far = n_prompt;
 }
 
 void answer_refine(gen_answer *a, size_t k, const Shoal__V1__Refined *r)
@@ -89,6 +91,7 @@ void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__D
     const char *finish = d->finish && *d->finish ? d->finish : "stop";
     snprintf(c->finish, sizeof c->finish, "%s", finish);
     if (s->llama) llama_close(c, d);
+    c->figures.n_stop = d->n_stop;
     a->n_generated += d->n_generated;
     a->n_reasoning += d->n_reasoning;
     a->n_drafted += d->n_drafted;

@@ -22,7 +22,7 @@ typedef struct gen_call {
     buf name, arguments;
 } gen_call;
 
-/* Of one choice, where it is answered as llama-server does (llama.h). */
+/* Of one choice. */
 typedef struct gen_figures {
     uint32_t n_prompt, n_cached, n_generated, n_drafted, n_accepted;
     uint32_t n_stop; /* which of the stop strings ended it, from 1 */
@@ -37,13 +37,17 @@ typedef struct gen_choice {
      * token_logprobs, top_logprobs and text_offset. */
     buf logprobs[ANSWER_LOGPROB_PARTS];
     uint64_t n_logprobs; /* tokens in them */
+    uint64_t n_so_far,
+        n_prompt_so_far; /* tokens of it and of its prompt, as its stream grows; 0: it came whole */
     size_t n_refined;    /* characters that a better text replaced */
-    size_t offset; /* where the next token begins: in bytes, the prompt that is given back before them all */
-    char finish[16];     /* "" until done */
-    buf ids;             /* int32: its tokens, and */
-    gen_figures figures; /* both of llama-server's form alone, whose log-probabilities are in logprobs[0] */
-    bool role_sent;      /* the stream's first chunk of this choice is out */
-    bool judged;         /* it was held against a schema that is not "strict", and this came of it */
+    size_t
+        offset; /* where the next token begins: in characters, the prompt that is given back before them all */
+    char finish[16]; /* "" until done */
+    buf ids; /* int32: its tokens, of llama-server's form alone, whose log-probabilities are in logprobs[0] */
+    gen_figures
+        figures; /* n_stop always, n_prompt of Anthropic's form, too, and the others of llama-server's alone */
+    bool role_sent; /* the stream's first chunk of this choice is out */
+    bool judged;    /* it was held against a schema that is not "strict", and this came of it */
     schema_verdict verdict;
 } gen_choice;
 
@@ -88,6 +92,9 @@ typedef struct answer_form {
     degraded *degraded; /* said in a stream's first chunk and at each choice's end; NULL: no news */
     const struct llama_form *llama; /* it answers as llama-server does (llama.h); NULL: as others */
     struct response_form *response; /* it answers as the Responses API does (responses.h); NULL: as others */
+    struct anthropic_form *anthropic; /* it answers as Anthropic's API does (anthropic.h); NULL: as others */
+    const gen_answer *counted;        /* each chunk of a stream has its usage so far; NULL: none has */
+    size_t n_each;                    /* choices of a prompt, of which one counts its tokens */
     stream_id *events; /* what the ids of a stream's events say, kept by the writers; NULL: no ids */
 } answer_form;
 

@@ -10,6 +10,7 @@
 #include "json/json_put.h"
 #include "base/number.h"
 #include "dialects/answer_impl.h"
+#include "dialects/anthropic.h"
 #include "dialects/llama.h"
 #include "dialects/logprobs.h"
 #include "dialects/responses.h"
@@ -24,9 +25,11 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest, int
                        .functions = s->functions,
                        .texts = s->texts,
                        .include_usage = s->include_usage,
+                       .n_each = s->n,
                        .model = s->model,
                        .sampling = &s->sampling,
-                       .llama = s->llama};
+                       .llama = s->llama,
+                       .anthropic = s->anthropic};
     answer_form_name(f, nonce, created);
     answer_form_digest(f, digest);
 }
@@ -98,7 +101,8 @@ static void put_usage(buf *out, const gen_answer *a)
 void answer_call_id(char ret[ANSWER_CALL_ID_BYTES], const answer_form *f, size_t k, size_t index)
 {
     uint64_t x = rng_mix(f->salt + (uint64_t)k * ANSWER_CALLS_MAX + index);
-    snprintf(ret, ANSWER_CALL_ID_BYTES, "call_%016llx%08x", (unsigned long long)x, (unsigned)rng_mix(x));
+    snprintf(ret, ANSWER_CALL_ID_BYTES, "%s_%016llx%08x", f->anthropic ? "toolu" : "call",
+             (unsigned long long)x, (unsigned)rng_mix(x));
 }
 
 static void put_call_id(buf *out, const answer_form *f, size_t k, size_t index)
@@ -204,6 +208,10 @@ void answer_put(buf *out, const answer_form *f, const gen_answer *a)
         response_put(out, f, a);
         return;
     }
+    if (f->anthropic) {
+        anthropic_put(out, f, a);
+        return;
+    }
     put_head(out, f, f->chat ? "chat.completion" : "text_completion");
     for (size_t k = 0; k < a->n; k++) put_choice(out, f, &a->choices[k], k);
     buf_puts(out, "],");
@@ -234,6 +242,23 @@ static void chunk_begin(buf *out, const answer_form *f, size_t k)
     buf_putc(out, ',');
 }
 
+/* As vLLM's "continuous_usage_stats" has it; of an answer that came whole, all of it. */
+static void put_usage_so_far(buf *out, const answer_form *f)
+{
+    const gen_answer *a = f->counted;
+    uint64_t n_prompt = 0, n = 0;
+    for (size_t k = 0; k < a->n; k++) {
+        n += a->choices[k].n_so_far;
+        if (k % f->n_each == 0) n_prompt += a->choices[k].n_prompt_so_far;
+    }
+    if (n_prompt == 0) {
+        n_prompt = a->n_prompt;
+        n = a->n_generated;
+    }
+    buf_printf(out, ",\"usage\":{\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"total_tokens\":%llu}",
+               (unsigned long long)n_prompt, (unsigned long long)n, (unsigned long long)(n_prompt + n));
+}
+
 /* parts NULL: no log-probabilities. ended NULL: the choice goes on. */
 static void chunk_end(buf *out, const answer_form *f, const buf *parts, const gen_choice *ended)
 {
@@ -252,7 +277,11 @@ static void chunk_end(buf *out, const answer_form *f, const buf *parts, const ge
         degraded_put(out, f->degraded);
         f->degraded->told = true;
     }
-    buf_puts(out, f->include_usage ? ",\"usage\":null}" : "}");
+    if (f->counted)
+        put_usage_so_far(out, f);
+    else if (f->include_usage)
+        buf_puts(out, ",\"usage\":null");
+    buf_putc(out, '}');
     event_end(out);
 }
 
@@ -263,6 +292,10 @@ void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
     if (!f->chat) return;
     if (f->response) {
         response_put_created(out, f);
+        return;
+    }
+    if (f->anthropic) {
+        anthropic_put_start(out, f, a);
         return;
     }
     if (f->events) f->events->marks[k].begun = true;
@@ -276,6 +309,10 @@ void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char 
 {
     if (f->response) {
         response_put_text(out, f, text, n);
+        return;
+    }
+    if (f->anthropic) {
+        anthropic_put_text(out, f, text, n);
         return;
     }
     mark_text(f, k, MARK_TEXT, text, n);
@@ -292,6 +329,10 @@ void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const 
     if (n == 0 || !f->chat) return;
     if (f->response) {
         response_put_reasoning(out, f, text, n);
+        return;
+    }
+    if (f->anthropic) {
+        anthropic_put_thinking(out, f, text, n);
         return;
     }
     mark_text(f, k, MARK_REASONING, text, n);
@@ -321,6 +362,10 @@ void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t inde
 {
     if (f->response) {
         response_put_call(out, f, index, name, arguments, n);
+        return;
+    }
+    if (f->anthropic) {
+        anthropic_put_call(out, f, index, name, arguments, n);
         return;
     }
     if (name) mark_text(f, k, MARK_CALLS, name, strlen(name));
@@ -356,7 +401,7 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
         answer_put_reasoning_chunk(out, f, k, (const char *)d->reasoning.data, d->reasoning.len);
     if (d->text.len > 0 || d->n_logprobs) {
         buf parts[ANSWER_LOGPROB_PARTS] = {{0}};
-        if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].offset - logprobs_bytes(d));
+        if (d->n_logprobs) logprobs_add(parts, s, d, a->choices[k].offset - logprobs_chars(d));
         answer_put_text_chunk(out, f, k, (const char *)d->text.data, d->text.len, parts, d->n_logprobs);
         for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&parts[i]);
     }
@@ -377,6 +422,7 @@ void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
         response_put_done(out, f, a);
         return;
     }
+    if (f->anthropic) return; /* its end says it */
     if (f->events) f->events->marks[k].finished = true;
     chunk_begin(out, f, k);
     buf_puts(out, f->chat ? "\"delta\":{}" : "\"text\":\"\"");
@@ -403,6 +449,10 @@ void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
     if (f->llama) return; /* a choice's last object is its end */
     if (f->response) {
         response_put_end(out, f, a);
+        return;
+    }
+    if (f->anthropic) {
+        anthropic_put_end(out, f, a);
         return;
     }
     if (f->include_usage) {

@@ -92,8 +92,8 @@ void llama_put_finish(buf *out, const answer_form *f, const gen_answer *a, size_
 void llama_put_settings(buf *out, const llama_form *form);
 void llama_put_defaults(buf *out, const Shoal__V1__ModelInfo *model);
 
-/* "tokens": ids, or with pieces (n_ids of them, or none) objects; a piece that is not UTF-8 is an array of
- * its bytes. */
+/* An array of ids, or with pieces (n_ids of them, or none) of objects; a piece that is not UTF-8 is an array of its
+ * bytes. */
 void llama_put_tokens(buf *out, const Shoal__V1__TokenizeReply *r);
 
 /* {"error":{"code":400,"message":"...","type":"invalid_request_error"}} */

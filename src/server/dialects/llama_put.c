@@ -306,7 +306,7 @@ static void put_piece(buf *out, int32_t id, const ProtobufCBinaryData *piece)
 
 void llama_put_tokens(buf *out, const Shoal__V1__TokenizeReply *r)
 {
-    buf_puts(out, "{\"tokens\":[");
+    buf_putc(out, '[');
     for (size_t i = 0; i < r->n_ids; i++) {
         if (i) buf_putc(out, ',');
         if (r->n_pieces == r->n_ids)
@@ -314,7 +314,7 @@ void llama_put_tokens(buf *out, const Shoal__V1__TokenizeReply *r)
         else
             number_put_i64(out, r->ids[i]);
     }
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
 }
 
 /* ---- errors -------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "json/json.h"
 #include "base/number.h"
+#include "base/utf8.h"
 
 /* JSON knows no -inf; OpenAI sends this for "as good as impossible". */
 static void put_logprob(buf *out, float v)
@@ -19,16 +20,19 @@ static void put_logprob(buf *out, float v)
         buf_puts(out, "-9999.0");
 }
 
-static void put_token(buf *out, const ProtobufCBinaryData *text)
+static void put_token(buf *out, const Shoal__V1__TokenLogprob *t, bool as_id)
 {
-    json_put_string(out, (const char *)text->data, text->len);
+    if (as_id)
+        buf_printf(out, "\"token_id:%d\"", (int)t->id);
+    else
+        json_put_string(out, (const char *)t->text.data, t->text.len);
 }
 
 /* A token may be half a character: "bytes" is exact where "token" cannot be. */
-static void put_fields(buf *out, const Shoal__V1__TokenLogprob *t)
+static void put_fields(buf *out, const Shoal__V1__TokenLogprob *t, bool as_id)
 {
     buf_puts(out, "\"token\":");
-    put_token(out, &t->text);
+    put_token(out, t, as_id);
     buf_puts(out, ",\"logprob\":");
     put_logprob(out, t->logprob);
     buf_puts(out, ",\"bytes\":[");
@@ -36,14 +40,14 @@ static void put_fields(buf *out, const Shoal__V1__TokenLogprob *t)
     buf_putc(out, ']');
 }
 
-static void add_chat(buf *out, const Shoal__V1__TokenLogprob *t)
+static void add_chat(buf *out, const Shoal__V1__TokenLogprob *t, bool as_id)
 {
     buf_puts(out, out->len ? ",{" : "{");
-    put_fields(out, t);
+    put_fields(out, t, as_id);
     buf_puts(out, ",\"top_logprobs\":[");
     for (size_t i = 0; i < t->n_top; i++) {
         buf_puts(out, i ? ",{" : "{");
-        put_fields(out, t->top[i]);
+        put_fields(out, t->top[i], as_id);
         buf_putc(out, '}');
     }
     buf_puts(out, "]}");
@@ -55,33 +59,34 @@ static bool same_text(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b
 }
 
 /* The completions form maps texts to numbers, so of two tokens with the same text the likelier stays. */
-static void put_top_map(buf *out, const Shoal__V1__TokenLogprob *t)
+static void put_top_map(buf *out, const Shoal__V1__TokenLogprob *t, bool as_id)
 {
     buf_putc(out, '{');
     bool first = true;
     for (size_t i = 0; i < t->n_top; i++) {
         bool seen = false;
-        for (size_t j = 0; j < i; j++) seen |= same_text(&t->top[i]->text, &t->top[j]->text);
+        for (size_t j = 0; j < i && !as_id; j++) seen |= same_text(&t->top[i]->text, &t->top[j]->text);
         if (seen) continue;
         if (!first) buf_putc(out, ',');
         first = false;
-        put_token(out, &t->top[i]->text);
+        put_token(out, t->top[i], as_id);
         buf_putc(out, ':');
         put_logprob(out, t->top[i]->logprob);
     }
     buf_putc(out, '}');
 }
 
-static void add_completion(buf parts[ANSWER_LOGPROB_PARTS], const Shoal__V1__TokenLogprob *t, size_t offset)
+static void add_completion(buf parts[ANSWER_LOGPROB_PARTS], const Shoal__V1__TokenLogprob *t, bool as_id,
+                           size_t offset)
 {
     for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++)
         if (parts[i].len) buf_putc(&parts[i], ',');
-    put_token(&parts[0], &t->text);
+    put_token(&parts[0], t, as_id);
     put_logprob(&parts[1], t->logprob);
     if (isnan(t->logprob))
         buf_puts(&parts[2], "null");
     else
-        put_top_map(&parts[2], t);
+        put_top_map(&parts[2], t, as_id);
     buf_printf(&parts[3], "%zu", offset);
 }
 
@@ -92,23 +97,36 @@ static bool is_unseen(const Shoal__V1__TokenLogprob *t, const Shoal__V1__Delta *
     return isnan(t->logprob) && (d->text.len < n || memcmp(d->text.data, t->text.data, n) != 0);
 }
 
-size_t logprobs_bytes(const Shoal__V1__Delta *d)
+/* Characters that begin in it. */
+static size_t chars_of(const Shoal__V1__TokenLogprob *t)
+{
+    return utf8_count((const char *)t->text.data, t->text.len);
+}
+
+/* Does it begin within a character of the token before it? */
+static bool continues(const Shoal__V1__TokenLogprob *t)
+{
+    return t->text.len > 0 && (t->text.data[0] & 0xC0) == 0x80;
+}
+
+size_t logprobs_chars(const Shoal__V1__Delta *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < d->n_logprobs; i++)
-        if (!is_unseen(d->logprobs[i], d)) n += d->logprobs[i]->text.len;
+        if (!is_unseen(d->logprobs[i], d)) n += chars_of(d->logprobs[i]);
     return n;
 }
 
-size_t logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1__Delta *d, size_t offset)
+size_t logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], const gen_spec *s, const Shoal__V1__Delta *d,
+                    size_t offset)
 {
     for (size_t i = 0; i < d->n_logprobs; i++) {
         const Shoal__V1__TokenLogprob *t = d->logprobs[i];
-        if (chat)
-            add_chat(&parts[0], t);
+        if (s->chat)
+            add_chat(&parts[0], t, s->token_ids);
         else
-            add_completion(parts, t, offset);
-        if (!is_unseen(t, d)) offset += t->text.len;
+            add_completion(parts, t, s->token_ids, offset - (offset > 0 && continues(t)));
+        if (!is_unseen(t, d)) offset += chars_of(t);
     }
     return offset;
 }

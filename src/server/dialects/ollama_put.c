@@ -332,12 +332,18 @@ static void put_parameter_size(buf *out, const json_t *m)
         json_put_text(out, "parameter_size", "");
 }
 
+/* What an alias stands for; "": the row is of a model. */
+static const char *stands_for(const json_t *m)
+{
+    const char *root = json_text_of(m, "root");
+    return strcmp(root, json_text_of(m, "id")) == 0 ? "" : root;
+}
+
 static void put_details(buf *out, const json_t *m)
 {
     const char *family = json_text_of(m, "architecture");
     buf_puts(out, ",\"details\":{\"parent_model\":");
-    json_put_string(out, json_text_of(m, "root"),
-                    strlen(json_text_of(m, "root"))); /* of an alias: what it stands for */
+    json_put_string(out, stands_for(m), strlen(stands_for(m)));
     buf_puts(out, ",\"format\":\"gguf\"");
     json_put_text(out, "family", family);
     buf_puts(out, ",\"families\":[");
@@ -484,7 +490,7 @@ int ollama_put_models(buf *out, const json_t *ours, const json_t *stored, const 
     buf_puts(out, "{\"models\":[");
     json_array_foreach(data, i, m)
     {
-        if (running && (json_integer_of(m, "ready") == 0 || *json_text_of(m, "root")))
+        if (running && (json_integer_of(m, "ready") == 0 || *stands_for(m)))
             continue; /* routes, ensembles and adapters have no replicas, nor have aliases of their own */
         if (is_made(m, made)) continue;
         put_listed(out, m, data, running, t);

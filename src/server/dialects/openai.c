@@ -17,6 +17,7 @@
 #include "cache/cache_key.h"
 
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */
+#define LOGPROBS_MAX          20 /* OpenAI's of chat, and vLLM's of completions; OpenAI's of those is 5 */
 
 void openai_spec_free(gen_spec *s)
 {
@@ -81,6 +82,22 @@ static int read_max_tokens(gen_spec *s, uint32_t when_absent, api_error *e)
     return rc;
 }
 
+/* A form of the reply says itself where it ends. */
+static int read_min_tokens(gen_spec *s, api_error *e)
+{
+    int64_t n = 0;
+    int rc = fields_int(s->root, "min_tokens", 0, UINT32_MAX, &n, e);
+    if (rc != 0 || n == 0) return rc;
+    if (s->max_tokens && n > s->max_tokens)
+        return api_error_bad(e, "min_tokens", "\"min_tokens\" is %lld, and \"max_tokens\" only %u",
+                             (long long)n, s->max_tokens);
+    if (s->constraint != SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE)
+        return api_error_bad(e, "min_tokens",
+                             "\"min_tokens\" does not go with a form of the reply: leave one of them out");
+    s->min_tokens = (uint32_t)n;
+    return 0;
+}
+
 static int read_common(gen_spec *s, api_error *e)
 {
     int64_t n = 1;
@@ -99,6 +116,9 @@ static int read_common(gen_spec *s, api_error *e)
     if (o && !json_is_object(o))
         return api_error_bad(e, "stream_options", "\"stream_options\" must be an object");
     if (o) rc = fields_bool(o, "include_usage", &s->include_usage, e);
+    if (rc == 0 && o && !s->texts) rc = fields_bool(o, "continuous_usage_stats", &s->usage_stats, e);
+    if (rc == 0 && !s->texts) rc = fields_bool(s->root, "return_tokens_as_token_ids", &s->token_ids, e);
+    if (rc == 0 && !s->texts) rc = read_min_tokens(s, e);
     if (rc == 0) rc = read_stop(s, e);
     return rc == 0 ? openai_read_sampling(s, e) : rc;
 }
@@ -109,7 +129,7 @@ static int read_chat_logprobs(gen_spec *s, api_error *e)
 {
     int64_t top = 0;
     int rc = fields_bool(s->root, "logprobs", &s->logprobs, e);
-    if (rc == 0) rc = fields_int(s->root, "top_logprobs", 0, 20, &top, e);
+    if (rc == 0) rc = fields_int(s->root, "top_logprobs", 0, LOGPROBS_MAX, &top, e);
     if (rc == 0 && top > 0 && !s->logprobs)
         rc = api_error_bad(e, "top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
     s->n_top = (unsigned)top;
@@ -187,7 +207,7 @@ static int read_prompts(gen_spec *s, api_error *e)
 static int read_completion_logprobs(gen_spec *s, api_error *e)
 {
     int64_t top = -1;
-    int rc = fields_int(s->root, "logprobs", 0, 5, &top, e);
+    int rc = fields_int(s->root, "logprobs", 0, LOGPROBS_MAX, &top, e);
     s->logprobs = top >= 0;
     s->n_top = top > 0 ? (unsigned)top : 0;
     return rc;
@@ -329,6 +349,7 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
         r.n_ids = p->n_ids;
     }
     r.max_tokens = s->max_tokens;
+    r.min_tokens = s->min_tokens;
     r.n_beams = s->n_beams;
     r.length_penalty = s->length_penalty;
     r.early_stopping = s->early_stopping;
@@ -392,6 +413,8 @@ static void key_rest(cache_key *k, const gen_spec *s)
     cache_key_int(k, "n", (int64_t)s->n);
     cache_key_int(k, "ignore_eos", s->ignore_eos);
     cache_key_int(k, "max_tokens", s->max_tokens);
+    if (s->min_tokens) cache_key_int(k, "min_tokens", s->min_tokens);
+    if (s->token_ids) cache_key_int(k, "token_ids", 1);
     for (size_t i = 0; i < s->n_stop; i++) cache_key_str(k, "stop", s->stop[i]);
     cache_key_int(k, "logprobs", s->logprobs ? (int64_t)s->n_top + 1 : 0);
     cache_key_int(k, "beams", s->n_beams > 1 ? s->n_beams * 2 + s->early_stopping : 0);
@@ -435,7 +458,7 @@ bool openai_spec_identity(const gen_spec *s, sha256_digest *ret)
 {
     cache_key *k = cache_key_new(openai_kind_of(s));
     cache_key_str(k, "model", s->model);
-    cache_key_int(k, "include_usage", s->include_usage);
+    cache_key_int(k, "include_usage", s->include_usage | s->usage_stats << 1);
     cache_key_int(k, "has_seed", s->has_seed);
     cache_key_int(k, "functions", s->functions);
     cache_key_int(k, "unsaid", s->sampling.unsaid); /* what the request leaves to the model */

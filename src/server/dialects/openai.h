@@ -35,6 +35,9 @@ typedef struct gen_spec {
     json_t *root, *messages, *tools; /* messages and tools as the worker gets them; owned */
     const char *model;
     bool chat, stream, include_usage, echo;
+    bool
+        usage_stats; /* with include_usage: each chunk of a stream says how much there is so far (vLLM's field) */
+    bool token_ids;   /* log-probabilities name tokens "token_id:5" (vLLM's field) */
     bool only_prompt; /* with echo: no token is generated */
     bool logprobs, has_seed, ignore_eos;
     bool parse_tool_calls, parallel_calls;
@@ -49,6 +52,7 @@ typedef struct gen_spec {
     size_t n_prompts;    /* 1 for chat */
     size_t n;            /* choices a prompt */
     uint32_t max_tokens; /* 0: to the end of the context */
+    uint32_t min_tokens; /* no token that ends the reply before so many */
     Shoal__V1__Sampling sampling;
     /* What holds of `sampling` where neither the request nor the model says it. */
     const sampling_defaults *defaults;
@@ -66,6 +70,7 @@ typedef struct gen_spec {
     const json_t *judge;
     int64_t clock;            /* GenerateRequest.clock */
     struct llama_form *llama; /* it is answered as llama-server does (llama.h); NULL: as OpenAI does */
+    struct anthropic_form *anthropic; /* or as Anthropic does (anthropic.h) */
 } gen_spec;
 
 /* 0 and *ret, to be freed by openai_spec_free; or an HTTP status with *e filled. A seed is drawn when the

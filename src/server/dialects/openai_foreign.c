@@ -27,7 +27,10 @@ static const struct foreign {
     {"tfs", OFF_NUMBER, 1, false},
     {"tfs_z", OFF_NUMBER, 1, false},
     {"no_repeat_ngram_size", OFF_NUMBER, 0, false},
-    {"min_tokens", OFF_NUMBER, 0, false},
+    {"prompt_logprobs", OFF_EMPTY, 0, false}, /* echo with logprobs has them */
+    {"return_token_ids", OFF_FALSE, 0, false},
+    {"logits_processors", OFF_EMPTY, 0, false},
+    {"prompt_embeds", OFF_EMPTY, 0, false},
     {"num_beams", OFF_NUMBER, 1, false},
     {"use_beam_search", OFF_FALSE, 0, false},
     {"include_stop_str_in_output", OFF_FALSE, 0, false},

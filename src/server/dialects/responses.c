@@ -402,25 +402,9 @@ int response_spec_parse(response_spec **ret, const char *body, size_t len, api_e
 
 /* ---- errors -------------------------------------------------------------------------------------- */
 
-/* Writes text[cap] anew, with `to` for each `from`; what does not fit is cut. */
-static void replace(char *text, size_t cap, const char *from, const char *to)
-{
-    buf out = {0};
-    const char *at = text;
-    for (const char *hit; (hit = strstr(at, from)) != NULL; at = hit + strlen(from)) {
-        buf_append(&out, at, (size_t)(hit - at));
-        buf_puts(&out, to);
-    }
-    buf_puts(&out, at);
-    if (!out.failed) snprintf(text, cap, "%s", out.data);
-    buf_done(&out);
-}
-
 void response_put_error(buf *out, const api_error *e)
 {
-    static const struct {
-        const char *param, *chat, *ours;
-    } ROWS[] = {
+    static const api_error_name ROWS[] = {
         {"response_format", "response_format.json_schema", "text.format"},
         {"response_format", "response_format", "text.format"},
         {"reasoning_effort", "reasoning_effort", "reasoning.effort"},
@@ -430,10 +414,6 @@ void response_put_error(buf *out, const api_error *e)
         {"tool_choice", "\"function\":{\"name\"}", "\"name\""},
     };
     api_error named = *e;
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        if (strncmp(e->param, ROWS[i].param, strlen(ROWS[i].param)) != 0) continue;
-        replace(named.message, sizeof named.message, ROWS[i].chat, ROWS[i].ours);
-        replace(named.param, sizeof named.param, ROWS[i].chat, ROWS[i].ours);
-    }
+    api_error_rename(&named, ROWS, sizeof ROWS / sizeof *ROWS);
     api_error_put(out, &named);
 }

@@ -12,7 +12,7 @@
 #include "request/model_resolve.h"
 #include "documents/collections_impl.h"
 
-enum { NAME_SEGMENT = 2, ID_SEGMENT = 4, LIST_MAX = 1000 };
+enum { NAME_SEGMENT = 2, ID_SEGMENT = 4, LIST_MAX = 1000, HEADERS_ROOM = 32 << 10 };
 
 /* ---- work in a thread ------------------------------------------------------------------------------- */
 
@@ -72,11 +72,20 @@ int64_t collections_id(const char *text, const char *prefix)
 documents_job *collections_answer_new(gateway_request *rq,
                                       int (*fn)(documents_job *, const executor_tools *, shoal_err *))
 {
+    return collections_answer_new_sized(rq, fn, sizeof(documents_job));
+}
+
+documents_job *collections_answer_new_sized(gateway_request *rq,
+                                            int (*fn)(documents_job *, const executor_tools *, shoal_err *),
+                                            size_t size)
+{
     api_error e;
-    documents_job *a = calloc(1, sizeof *a);
+    documents_job *a = calloc(1, size);
     if (a) *a = (documents_job){.rq = rq, .fn = fn, .mem = arena_new(0), .limit = LIST_MAX};
     if (a) request_owner(rq, a->owner);
     if (a) a->most = (int64_t)rq->config->retrieval_collections;
+    if (a && rq->config->limits.max_unsent > HEADERS_ROOM)
+        a->most_answer = (int64_t)(rq->config->limits.max_unsent - HEADERS_ROOM);
     if (a && a->mem) a->name = collections_segment(rq, NAME_SEGMENT, a->mem);
     if (a && a->name) return a;
     if (a) collections_answer_free(a);
@@ -105,6 +114,8 @@ static void done(executor_job *j)
     documents_job *a = (documents_job *)j;
     gateway_request *rq = a->rq;
     api_error e;
+    if (rq && j->rc == 0 && a->after_done)
+        a->after_done(rq->gateway); /* of one that left, the next scan sees it */
     if (!rq) {
         collections_answer_free(a);
     } else if (j->rc != 0) {
@@ -180,7 +191,7 @@ static int list_one(void *user, const store_collection *c)
 {
     name_list *l = user;
     if (l->n++ == l->most) return 0; /* one more, to know that there is one */
-    json_put_key(l->out, NULL); /* a comma behind another */
+    json_put_key(l->out, NULL);      /* a comma behind another */
     collections_put_collection(l->out, c);
     strcpy(l->last, c->name);
     return l->out->failed ? SHOAL_ENOMEM : 0;
@@ -356,7 +367,7 @@ static int list_document(void *user, const store_document *d)
 {
     document_list *l = user;
     if (l->n++ == l->most) return 0; /* one more, to know that there is one */
-    json_put_key(l->out, NULL); /* a comma behind another */
+    json_put_key(l->out, NULL);      /* a comma behind another */
     put_document(l->out, d);
     l->last = d->id;
     return l->out->failed ? SHOAL_ENOMEM : 0;

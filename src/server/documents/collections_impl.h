@@ -15,14 +15,17 @@ struct documents_job {   /* dies with the request, or when its thread is done wi
     arena *mem;          /* of all strings */
     const char *name;    /* the collection's, of the path */
     char owner[REQUEST_OWNER_SIZE];
-    const char *source; /* or another text of the request */
+    const char *source;  /* or another text of the request */
+    const char *purpose; /* of files in a list; NULL: any */
     int64_t id, after, limit;
-    int64_t most;       /* collections that one owner may have */
-    store_collection c; /* to make */
+    int64_t most_answer; /* bytes that its answer may have, beside others; 0: any number */
+    int64_t most;        /* collections that one owner may have */
+    store_collection c;  /* to make */
     int (*fn)(documents_job *a, const executor_tools *t, shoal_err *err); /* in a thread: writes body */
     buf in;                                                               /* bytes that fn reads */
     buf body;                                                             /* what it writes, */
     const char *type;                                                     /* of this type; NULL: JSON */
+    void (*after_done)(gateway *g); /* before the answer, of fn that did what it was to do; NULL: nothing */
 };
 
 /* The i-th segment of the request's path, from 0 ("v1"), in `mem`. NULL: out of memory. */
@@ -31,6 +34,10 @@ const char *collections_segment(const gateway_request *rq, size_t i, arena *mem)
  * (out of memory, or no retrieval here). */
 documents_job *collections_answer_new(gateway_request *rq,
                                       int (*fn)(documents_job *, const executor_tools *, shoal_err *));
+/* The same as the first member of a larger struct, whose rest is zeroed. */
+documents_job *collections_answer_new_sized(gateway_request *rq,
+                                            int (*fn)(documents_job *, const executor_tools *, shoal_err *),
+                                            size_t size);
 void collections_answer_free(documents_job *a);
 void collections_submit(documents_job *a, executor_queue queue);
 /* Answers with the error and frees a. */
@@ -88,6 +95,9 @@ void collections_put_collection(buf *out, const store_collection *c);
 void collections_ingest(gateway_request *rq,
                         void (*put)(buf *out, const ingest_result *r, const char *collection));
 
+/* A file with its content, in a->mem. SHOAL_ELIMIT: a connection with all of it to send would be closed (files.c). */
+int collections_get_file(documents_job *a, const executor_tools *t, int64_t id, store_file *ret,
+                         const char **ret_content, shoal_err *err);
 /* A file as OpenAI says it (files.c). */
 void files_put(buf *out, const store_file *f);
 

@@ -1,7 +1,9 @@
 /* files.c: /v1/files: what is uploaded to become documents; see vector_stores.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "json/json_put.h"
+#include "messages/query.h"
 #include "documents/collections_impl.h"
 #include "documents/vector_stores.h"
 
@@ -13,6 +15,7 @@ void files_put(buf *out, const store_file *f)
                (long long)f->id, (long long)f->n_bytes, (long long)f->created);
     json_put_text(out, "filename", f->name);
     json_put_text(out, "purpose", f->purpose);
+    if (f->expires) buf_printf(out, ",\"expires_at\":%lld", (long long)f->expires);
     buf_puts(out, ",\"status\":\"processed\"}");
 }
 
@@ -45,7 +48,7 @@ static int work_list(documents_job *a, const executor_tools *t, shoal_err *err)
     int64_t after = a->source ? file_id(a->source) : 0;
     if (a->source && !after) return err_set(err, SHOAL_ENOTFOUND, "after: there is no such file");
     buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
-    int rc = store_files(t->store, after, (size_t)a->limit + 1, list_file, &l, err);
+    int rc = store_files(t->store, after, a->purpose, (size_t)a->limit + 1, list_file, &l, err);
     buf_putc(&a->body, ']');
     if (l.n)
         buf_printf(&a->body, ",\"first_id\":\"%s%lld\",\"last_id\":\"%s%lld\"", INGEST_FILE,
@@ -54,11 +57,20 @@ static int work_list(documents_job *a, const executor_tools *t, shoal_err *err)
     return rc;
 }
 
-/* ?after=ID&limit=N; oldest first. */
+/* ?after=ID&limit=N&purpose=P; oldest first. */
 void files_list(gateway_request *rq)
 {
+    api_error e;
+    char *purpose = NULL;
     documents_job *a = collections_answer_new(rq, work_list);
-    if (a) collections_submit_list(a, LIST_DEFAULT);
+    if (!a) return;
+    int rc = query_value(request_query(rq), "purpose", &purpose, &e);
+    if (rc == 0 && purpose && !(a->purpose = arena_strdup(a->mem, purpose))) rc = api_error_nomem(&e);
+    free(purpose);
+    if (rc != 0)
+        collections_refuse(a, &e);
+    else
+        collections_submit_list(a, LIST_DEFAULT);
 }
 
 /* ---- one file --------------------------------------------------------------------------------------- */
@@ -71,11 +83,22 @@ static int work_get(documents_job *a, const executor_tools *t, shoal_err *err)
     return rc;
 }
 
+int collections_get_file(documents_job *a, const executor_tools *t, int64_t id, store_file *ret,
+                         const char **ret_content, shoal_err *err)
+{
+    int rc = store_file_get(t->store, id, a->mem, ret, NULL, err);
+    if (rc == 0 && a->most_answer && ret->n_bytes > a->most_answer)
+        rc = err_set(err, SHOAL_ELIMIT,
+                     "the file has %lld bytes, and an answer may have %lld: raise limits.max_unsent_bytes",
+                     (long long)ret->n_bytes, (long long)a->most_answer);
+    return rc == 0 ? store_file_get(t->store, id, a->mem, ret, ret_content, err) : rc;
+}
+
 static int work_content(documents_job *a, const executor_tools *t, shoal_err *err)
 {
     store_file f;
     const char *content;
-    int rc = store_file_get(t->store, a->id, a->mem, &f, &content, err);
+    int rc = collections_get_file(a, t, a->id, &f, &content, err);
     if (rc == 0) buf_append(&a->body, content, (size_t)f.n_bytes);
     a->type = "application/octet-stream";
     return rc;

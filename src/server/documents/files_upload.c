@@ -8,12 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "messages/multipart.h"
 #include "documents/collections_impl.h"
 #include "documents/vector_stores.h"
+#include "retrieve/store_batch.h"
 #include "store/partial.h"
 
-enum { CHUNK_BYTES = 256 << 10, PURPOSE_MAX = 64 };
+enum { CHUNK_BYTES = 256 << 10, FIELD_MAX = 64, EXPIRES_MIN_S = 3600, EXPIRES_MAX_S = 30 * 86400 };
+
+typedef struct field { /* a short text of the form */
+    char text[FIELD_MAX + 1];
+} field;
 
 typedef struct upload_job {
     executor_job job;    /* first */
@@ -21,8 +27,11 @@ typedef struct upload_job {
     executor *executor;
     char owner[REQUEST_OWNER_SIZE];
     multipart_reader form;
-    bool in_file, has_file, in_purpose;
-    char name[sizeof((multipart_part *)0)->filename], purpose[PURPOSE_MAX + 1];
+    bool in_file, has_file;
+    field *in; /* the part that comes is this one; NULL: another */
+    field purpose, anchor, seconds;
+    int64_t most_bytes; /* of batches' files */
+    char name[sizeof((multipart_part *)0)->filename];
     buf chunk, writing; /* being filled; at the executor */
     partial spool;      /* nameless file; not open: none yet */
     int64_t created;
@@ -73,12 +82,27 @@ static int work_chunk(executor_job *job, const executor_tools *t, shoal_err *err
     return write_chunk((upload_job *)job, t, err);
 }
 
+static int check_room(const upload_job *j, store *s, shoal_err *err)
+{
+    int64_t has = 0;
+    int rc = store_batch_bytes(s, &has, err);
+    if (rc != 0 || has + j->file.n_bytes <= j->most_bytes) return rc;
+    return err_set(
+        err, SHOAL_ELIMIT,
+        "your files of batches would take over batches.max_mb: %lld bytes are there; delete some files",
+        (long long)has);
+}
+
 static int work_last(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     upload_job *j = (upload_job *)job;
     int rc = write_chunk(j, t, err);
-    j->file = (store_file){
-        .name = j->name, .purpose = j->purpose, .n_bytes = (int64_t)j->spool.at, .created = j->created};
+    j->file = (store_file){.name = j->name,
+                           .purpose = j->purpose.text,
+                           .n_bytes = (int64_t)j->spool.at,
+                           .created = j->created,
+                           .expires = j->file.expires};
+    if (rc == 0 && strcmp(j->purpose.text, "batch") == 0) rc = check_room(j, t->store, err);
     return rc == 0 ? store_file_put_spool(t->store, &j->file, j->spool.fd, err) : rc;
 }
 
@@ -141,8 +165,11 @@ static int on_part(void *user, const multipart_part *head, api_error *e)
 {
     upload_job *j = user;
     j->in_file = !j->has_file && strcmp(head->name, "file") == 0;
-    j->in_purpose = strcmp(head->name, "purpose") == 0;
-    if (j->in_purpose) *j->purpose = '\0';
+    j->in = strcmp(head->name, "purpose") == 0                  ? &j->purpose
+            : strcmp(head->name, "expires_after[anchor]") == 0  ? &j->anchor
+            : strcmp(head->name, "expires_after[seconds]") == 0 ? &j->seconds
+                                                                : NULL;
+    if (j->in) *j->in->text = '\0';
     if (!j->in_file) return 0;
     j->has_file = true;
     memcpy(j->name, head->filename, sizeof j->name);
@@ -152,8 +179,8 @@ static int on_part(void *user, const multipart_part *head, api_error *e)
 static int files_upload_on_data(void *user, const char *bytes, size_t n, api_error *e)
 {
     upload_job *j = user;
-    size_t has = strlen(j->purpose), room = PURPOSE_MAX - has;
-    if (j->in_purpose) strncat(j->purpose, bytes, n < room ? n : room);
+    size_t room = j->in ? FIELD_MAX - strlen(j->in->text) : 0;
+    if (j->in) strncat(j->in->text, bytes, n < room ? n : room);
     return j->in_file && buf_append(&j->chunk, bytes, n) != 0 ? api_error_nomem(e) : 0;
 }
 
@@ -167,6 +194,20 @@ static void on_body(void *work, const uint8_t *bytes, size_t n)
         files_upload_go_on(j);
 }
 
+/* OpenAI's bounds: an hour to thirty days after it was made. */
+static int read_expires(upload_job *j, api_error *e)
+{
+    int64_t s = 0;
+    if (!*j->anchor.text && !*j->seconds.text) return 0;
+    if (strcmp(j->anchor.text, "created_at") != 0)
+        return api_error_bad(e, "expires_after", "expires_after[anchor] must be created_at");
+    if (!number_i64(j->seconds.text, &s) || s < EXPIRES_MIN_S || s > EXPIRES_MAX_S)
+        return api_error_bad(e, "expires_after", "expires_after[seconds] must be %d to %d", EXPIRES_MIN_S,
+                             EXPIRES_MAX_S);
+    j->file.expires = j->created + s;
+    return 0;
+}
+
 static void on_body_end(void *work, int status, const char *why)
 {
     upload_job *j = work;
@@ -174,12 +215,15 @@ static void on_body_end(void *work, int status, const char *why)
     int rc = status ? api_error_from_status(&e, status, why) : multipart_close(&j->form, &e);
     if (rc == 0 && !j->has_file)
         rc = api_error_bad(&e, "file", "file: the form must have a file with a name");
+    j->created = request_date_s(j->rq);
+    if (rc == 0 && strcmp(j->purpose.text, "batch_output") == 0)
+        rc = api_error_bad(&e, "purpose", "purpose: batch_output is of files that a batch has written");
+    if (rc == 0) rc = read_expires(j, &e);
     if (rc != 0) {
         files_upload_refuse(j, &e);
         return;
     }
     j->ended = true;
-    j->created = request_date_s(j->rq);
     files_upload_go_on(j);
 }
 
@@ -202,7 +246,8 @@ void files_upload(gateway_request *rq)
     j->executor = rq->gateway->executor;
     request_owner(rq, j->owner);
     j->spool = PARTIAL_NONE;
-    strcpy(j->purpose, "assistants");
+    strcpy(j->purpose.text, "assistants");
+    j->most_bytes = (int64_t)rq->config->batches.bytes;
     request_watch(rq, files_upload_on_gone, j);
     request_on_body(rq, on_body, on_body_end);
 }

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "endpoints/pages.h"
 #include "request/gateway_state.h"
+#include "wire/coding.h"
 
 #define COMPONENTS "docs/components.json"
 
@@ -35,10 +36,11 @@ static void openapi_put_text(buf *out, const char *key, const char *text)
 
 /* ---- paths --------------------------------------------------------------------------------------- */
 
-/* What a segment holds is named by the one before: of "files" it is a "file". */
+/* What a segment holds is named by the one before: of "files" it is a "file", of "batches" a "batch". */
 static size_t name_length(const char *segment, const char *end)
 {
     size_t n = (size_t)(end - segment);
+    if (n > 4 && memcmp(end - 4, "ches", 4) == 0) return n - 2;
     return n > 1 && segment[n - 1] == 's' ? n - 1 : n;
 }
 
@@ -257,7 +259,8 @@ static bool answers_too(description *d, const endpoint *at, int status)
 /* Those that ask another endpoint in its own form pass on what that one answers. */
 static bool does_work(const endpoint *at)
 {
-    return at->admitted || (is_post(at) && at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE | ENDPOINT_LLAMA));
+    return at->admitted || (is_post(at) && at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE | ENDPOINT_LLAMA |
+                                                        ENDPOINT_ANTHROPIC));
 }
 
 static void put_responses(description *d, const endpoint *at)
@@ -283,6 +286,8 @@ static void put_responses(description *d, const endpoint *at)
                   {false, 507}};
     const char *form = at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE) ? "PlainError"
                        : at->takes & ENDPOINT_LLAMA                    ? "LlamaError"
+                       : at->takes & ENDPOINT_ANTHROPIC                ? "AnthropicError"
+                       : at->takes & ENDPOINT_RPC                      ? "RpcError"
                                                                        : "Error";
     buf_puts(d->out, ",\"responses\":{");
     openapi_put_answer(d, at);
@@ -386,6 +391,7 @@ static int openapi_make(gateway *g, bool keyed, shoal_err *err)
     sha256_digest d;
     if (g->openapi.len && g->openapi_keyed == keyed) return 0;
     buf_clear(&g->openapi);
+    for (int i = 0; i < 2; i++) buf_done(&g->openapi_packed[i]);
     g->openapi_keyed = keyed;
     int rc = openapi_put(&g->openapi, g->endpoints, keyed, NULL, err);
     if (rc != 0) {
@@ -396,6 +402,15 @@ static int openapi_make(gateway *g, bool keyed, shoal_err *err)
     sha256_hex(&d, digest);
     snprintf(g->openapi_etag, sizeof g->openapi_etag, "\"%.32s\"", digest);
     return 0;
+}
+
+/* Packed once for all who ask: it is longer than what is packed for one answer (coding_worth). NULL: without memory. */
+static const buf *packed(gateway *g, coding c)
+{
+    buf *p = &g->openapi_packed[c == CODING_ZSTD];
+    if (p->len || coding_pack(c, g->openapi.data, g->openapi.len, p) == 0) return p;
+    buf_done(p);
+    return NULL;
 }
 
 void openapi_handle(gateway_request *rq)
@@ -410,9 +425,17 @@ void openapi_handle(gateway_request *rq)
         return;
     }
     snprintf(weak, sizeof weak, "W/%s", g->openapi_etag); /* packed or plain, it is the same document */
-    const http_header more[] = {{"etag", weak}, {"cache-control", "no-cache"}};
+    coding c = rq->ingress->ops->unpack ? coding_choose(request_header(rq, "accept-encoding"), CODING_ALL)
+                                        : CODING_NONE;
+    const http_header more[] = {{"etag", weak},
+                                {"cache-control", "no-cache"},
+                                {"vary", "accept-encoding"},
+                                {"content-encoding", coding_name(c)}};
+    const buf *as = c ? packed(g, c) : NULL;
     if (pages_client_has(rq, g->openapi_etag))
         request_reply(rq, 304, NULL, more, 2, NULL, 0);
+    else if (as)
+        request_reply(rq, 200, "application/json", more, 4, as->data, as->len);
     else
         request_reply(rq, 200, "application/json", more, 2, g->openapi.data, g->openapi.len);
 }

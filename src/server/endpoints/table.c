@@ -8,11 +8,14 @@
 #include "compat/kserve.h"
 #include "compat/kserve_about.h"
 #include "compat/llama.h"
+#include "compat/llama_models.h"
+#include "compat/vllm.h"
 #include "operations/loads.h"
 #include "operations/logs.h"
 #include "operations/machines.h"
 #include "compat/ollama.h"
 #include "compat/ollama_store.h"
+#include "compat/mcp.h"
 #include "compat/ollama_variants.h"
 #include "endpoints/openapi.h"
 #include "operations/overview.h"
@@ -22,6 +25,7 @@
 #include "inference/sessions.h"
 #include "operations/status.h"
 #include "inference/transcribe.h"
+#include "documents/batches.h"
 #include "documents/vector_stores.h"
 #include "answers/caches.h"
 #include "ingress/ws_ingress.h"
@@ -31,6 +35,14 @@
 static const endpoint ROWS[] = {
     {"POST", "/v1/chat/completions", sessions_chat, true, true, "chat_completions", ENDPOINT_REPLY, "chat",
      "Generate a reply to a conversation", "ChatRequest", "ChatCompletion", "ChatChunk"},
+    {"POST", "/v1/messages", sessions_messages, true, true, "messages", ENDPOINT_ANTHROPIC | ENDPOINT_REPLY,
+     "chat", "Generate a reply to a conversation, as Anthropic's API does", "MessagesRequest", "Message",
+     "MessageEvent"},
+    {"POST", "/v1/messages/count_tokens", sessions_count_messages, true, false, "messages_count",
+     ENDPOINT_ANTHROPIC, "chat", "Count the input tokens of a message", "MessagesCountRequest",
+     "MessageTokens", NULL},
+    {"POST", "/v1/chat/completions/input_tokens", sessions_count_chat, true, false, "chat_count", 0, "chat",
+     "Count the input tokens of a chat completion", "ChatCountRequest", "ChatTokens", NULL},
     {"POST", "/v1/completions", generate_completions, true, true, "completions", ENDPOINT_REPLY, "chat",
      "Continue a prompt", "CompletionRequest", "Completion", "Completion"},
     {"POST", "/v1/translate", generate_translate, true, true, "translate", ENDPOINT_REPLY, "texts",
@@ -114,8 +126,31 @@ static const endpoint ROWS[] = {
      "retrieval", "Remove a file from a vector store", NULL, "Deleted", NULL},
     {"POST", "/v1/vector_stores/*/search", vector_stores_search, true, true, "vector_store_search", 0,
      "retrieval", "Search a vector store", "VectorStoreSearchRequest", "VectorStoreResults", NULL},
-    {"GET", "/v1/files", files_list, true, false, "files", 0, "retrieval", "List uploaded files", "PageQuery",
-     "FileList", NULL},
+    {"POST", "/v1/batches", batches_create, true, true, "batch_create", 0, "batches",
+     "Create a batch of requests from an uploaded file", "BatchRequest", "Batch", NULL},
+    {"GET", "/v1/batches", batches_list, true, false, "batches", 0, "batches", "List batches", "BatchQuery",
+     "BatchList", NULL},
+    {"GET", "/v1/batches/*", batches_get, true, false, "batch", 0, "batches", "Show a batch", NULL, "Batch",
+     NULL},
+    {"POST", "/v1/batches/*/cancel", batches_cancel, true, true, "batch_cancel", 0, "batches",
+     "Cancel a batch", NULL, "Batch", NULL},
+    {"POST", "/v1/messages/batches", message_batches_create, true, true, "message_batch_create",
+     ENDPOINT_ANTHROPIC, "batches", "Create a batch of messages", "MessageBatchRequest", "MessageBatch",
+     NULL},
+    {"GET", "/v1/messages/batches", message_batches_list, true, false, "message_batches", ENDPOINT_ANTHROPIC,
+     "batches", "List batches of messages", "MessageBatchQuery", "MessageBatchList", NULL},
+    {"GET", "/v1/messages/batches/*", message_batches_get, true, false, "message_batch", ENDPOINT_ANTHROPIC,
+     "batches", "Show a batch of messages", NULL, "MessageBatch", NULL},
+    {"GET", "/v1/messages/batches/*/results", message_batches_results, true, false, "message_batch_results",
+     ENDPOINT_ANTHROPIC, "batches", "Download the results of a batch of messages", NULL,
+     "application/x-jsonl", NULL},
+    {"POST", "/v1/messages/batches/*/cancel", message_batches_cancel, true, true, "message_batch_cancel",
+     ENDPOINT_ANTHROPIC, "batches", "Cancel a batch of messages", NULL, "MessageBatch", NULL},
+    {"DELETE", "/v1/messages/batches/*", message_batches_delete, true, true, "message_batch_delete",
+     ENDPOINT_ANTHROPIC, "batches", "Delete a batch of messages that has ended", NULL, "MessageBatchDeleted",
+     NULL},
+    {"GET", "/v1/files", files_list, true, false, "files", 0, "retrieval", "List uploaded files",
+     "FilesQuery", "FileList", NULL},
     {"POST", "/v1/files", files_upload, true, true, "file_upload",
      ENDPOINT_FORMS | ENDPOINT_DOCUMENTS | ENDPOINT_PIECES, "retrieval", "Upload a file", "FileRequest",
      "File", NULL},
@@ -199,6 +234,8 @@ static const endpoint ROWS[] = {
      "Generate a reply to a conversation", "ChatRequest", "ChatCompletion", "ChatChunk"},
     {"GET", "/models", status_models, true, false, "llama_models", 0, "llama", "List served models", NULL,
      "ModelList", NULL},
+    {"GET", "/models/sse", llama_models_sse, true, false, "llama_models_sse", ENDPOINT_LLAMA, "llama",
+     "Stream what becomes of models: loading, loaded, unloaded, downloads", NULL, NULL, "LlamaModelEvent"},
     {"GET", "/props", llama_props, true, false, "llama_props", ENDPOINT_LLAMA, "llama",
      "Show a model's properties", "LlamaQuery", "LlamaProps", NULL},
     {"GET", "/slots", llama_slots, true, false, "llama_slots", ENDPOINT_LLAMA, "llama",
@@ -207,6 +244,22 @@ static const endpoint ROWS[] = {
      "Report whether all models are up", NULL, "LlamaHealth", NULL},
     {"GET", "/v1/health", llama_health, false, false, "health", ENDPOINT_LLAMA, "llama",
      "Report whether all models are up", NULL, "LlamaHealth", NULL},
+    {"POST", "/v1/tokenize", llama_tokenize, true, true, "tokenize", 0, "vllm", "Tokenize a text or messages",
+     "LlamaTokenizeRequest", "LlamaTokens", NULL},
+    {"POST", "/v1/detokenize", llama_detokenize, true, true, "detokenize", 0, "vllm",
+     "Convert tokens to text", "LlamaDetokenizeRequest", "LlamaText", NULL},
+    {"GET", "/tokenizer_info", llama_tokenizer_info, true, false, "tokenizer_info", 0, "vllm",
+     "Show the control tokens and the chat template of a model", "LlamaQuery", "TokenizerInfo", NULL},
+    {"GET", "/v1/tokenizer_info", llama_tokenizer_info, true, false, "tokenizer_info", 0, "vllm",
+     "Show the control tokens and the chat template of a model", "LlamaQuery", "TokenizerInfo", NULL},
+    {"GET", "/ping", vllm_ping, false, false, "ping", 0, "vllm", "Report that the server is running", NULL,
+     "Empty", NULL},
+    {"POST", "/ping", vllm_ping, false, false, "ping", 0, "vllm", "Report that the server is running", NULL,
+     "Empty", NULL},
+    {"GET", "/version", vllm_version, false, false, "version", 0, "vllm", "Show the server's version", NULL,
+     "OllamaVersion", NULL},
+    {"GET", "/load", vllm_load, true, false, "load", 0, "vllm", "Count the requests that are being answered",
+     NULL, "ServerLoad", NULL},
     {"GET", "/v2", kserve_server, false, false, "kserve_server", ENDPOINT_KSERVE, "kserve",
      "Show the server's name, version and extensions", NULL, "KserveServer", NULL},
     {"GET", "/v2/health/live", kserve_live, false, false, "kserve_live", ENDPOINT_KSERVE, "kserve",
@@ -289,6 +342,8 @@ static const endpoint ROWS[] = {
      "Show the response cache", NULL, "CacheState", NULL},
     {"DELETE", "/v1/cache", caches_purge, true, false, "cache_purge", ENDPOINT_ADMIN, "server",
      "Purge cached answers", "CachePurgeQuery", "CachePurged", NULL},
+    {"POST", "/mcp", mcp_handle, true, true, "mcp", ENDPOINT_RPC, "tools",
+     "Call what is served as tools (Model Context Protocol)", "McpMessage", "McpAnswer", NULL},
     {"GET", "/v1/pipelines", pipelines_list, true, false, "pipelines", 0, "pipelines", "List the pipelines",
      NULL, "PipelineList", NULL},
     {"GET", "/v1/models", status_models, true, false, "models", 0, "models", "List served models",

@@ -180,6 +180,19 @@ static void majority_calls_on_timer(void *arg)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
+/* Of a classifier all labels are wanted, however many the request wants in the end. */
+static call_order *order_of(const majority_call *c, const char *model)
+{
+    Shoal__V1__ClassifyRequest all = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    call_order *o = call_order_for(c->base.o, model);
+    if (!o || o->task != CALL_CLASSIFY) return o;
+    all.top_k = UINT32_MAX;
+    call_order *whole = call_order_more(o, &all.base, 0);
+    if (whole) whole->resumes = false;
+    call_order_unref(o);
+    return whole;
+}
+
 static bool majority_calls_ask(majority_call *c, size_t i)
 {
     majority_member *p = &c->members[i];
@@ -187,7 +200,7 @@ static bool majority_calls_ask(majority_call *c, size_t i)
     p->c = c;
     p->m = &c->rule->members[i];
     response_buffer_init(&p->answer, p->m->model);
-    call_order *o = call_order_for(c->base.o, p->m->model);
+    call_order *o = order_of(c, p->m->model);
     p->inner = o ? calls_start(c->b->base.inner, o, &c->base.terms, &ev) : NULL;
     call_order_unref(o);
     return p->inner != NULL;

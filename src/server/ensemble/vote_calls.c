@@ -81,6 +81,8 @@ static void vote_finish(vote_call *c, const call_result *ended)
     call_result r = *ended;
     r.trace = c->trace;
     if (*c->why) r.wanted = c->rule->name, r.why = c->why;
+    /* Before the end, with which the request ends that hears of their calls. */
+    for (size_t i = 0; i < c->rule->n_members; i++) vote_dismiss(&c->voters[i]);
     decorator_call_end(&c->base, &r);
     vote_call_free(c);
 }

@@ -5,12 +5,15 @@
 #include <stdlib.h>
 
 #include "logging/log.h"
+#include "wire/tls_watch.h"
 #include "calls/failover_calls.h"
 #include "calls/hedge_calls.h"
 #include "calls/replica_calls.h"
 #include "calls/retry_calls.h"
 #include "calls/silence_calls.h"
 #include "answers/caches.h"
+#include "batches/batch_runner.h"
+#include "request/confidence_watch.h"
 #include "request/call_notes.h"
 #include "request/gateway_state.h"
 #include "answers/revalidate.h"
@@ -26,11 +29,12 @@
 #include "answers/shadow.h"
 #include "request/watch.h"
 #include "sessions/session_redis.h"
+#include "telemetry/telemetry.h"
 #include "trust/state.h"
 
 /* Who is told of each request, in this order. */
-static request_sinks SINKS = {&METRICS_SINK, &ACCOUNTING_SINK, &ADMISSION_SINK,
-                              &LOG_SINK,     &RECENT_SINK,     NULL};
+static request_sinks SINKS = {
+    &METRICS_SINK, &ACCOUNTING_SINK, &ADMISSION_SINK, &LOG_SINK, &RECENT_SINK, &TELEMETRY_SINK, NULL};
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
@@ -50,7 +54,7 @@ static int open_calls(gateway *g, shoal_err *err)
     silence_options silence = {.observer = &g->observer};
     call_notes_open(g);
     int rc = replica_calls_new(&g->base, g->registry, &g->observer, err);
-    if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, g->config->failover_wait_ms, err);
+    if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, g->config->failover_wait_ms, &g->observer, err);
     if (rc == 0) rc = failover_calls_new(&g->base, e, g->base, &failover, err);
     if (rc == 0) g->failover = g->base;
     if (rc == 0) rc = registry_listen(g->registry, on_replica, g, err);
@@ -71,6 +75,7 @@ static int open_executor(gateway *g, shoal_err *err)
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     rc = executor_new(&g->executor, g->loop, path ? path : c->retrieval_path, (size_t)c->retrieval_bytes,
                       (int)c->retrieval_threads, err);
+    if (rc == 0) rc = batch_runner_open(g, path ? path : c->retrieval_path, err);
     free(path);
     return rc;
 }
@@ -120,15 +125,17 @@ static int open_session_thread(gateway *g, shoal_err *err)
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     g->metrics = metrics_new();
+    g->confidences = confidence_watch_new();
     g->recent = recent_new();
     g->spans = span_ring_new(GATEWAY_SPANS);
-    if (!g->metrics || !g->recent || !g->spans) return err_nomem(err);
+    if (!g->metrics || !g->confidences || !g->recent || !g->spans) return err_nomem(err);
     int rc = open_cache(g, err);
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = live_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_executor(g, err);
     if (rc == 0) rc = open_session_thread(g, err);
+    if (rc == 0) rc = telemetry_open(g, err);
     return rc == 0 ? ingress_open(g, err) : rc;
 }
 
@@ -217,10 +224,16 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
     shadow_cancel_all(g);
     revalidate_cancel_all(g);
+    batch_runner_stop(g);
     live_drain(g);
     g->drained = done;
     g->drained_user = user;
     ingress_drain(g);
+}
+
+void gateway_flush(gateway *g, uint64_t limit_ms, void (*done)(void *user), void *user)
+{
+    telemetry_flush(g, limit_ms, done, user);
 }
 
 void gateway_cut(gateway *g)
@@ -246,6 +259,7 @@ static void gateway_gone(gateway *g)
 void gateway_free(gateway *g)
 {
     if (!g) return;
+    batch_runner_stop(g);
     while (g->requests) {
         ingress_request *in = g->requests->ingress;
         ingress_request_leave(in);
@@ -255,8 +269,10 @@ void gateway_free(gateway *g)
     shadow_cancel_all(g);
     watch_close(g);
     live_close(g);
+    telemetry_close(g);
     caches_close(g);
     executor_free(g->executor);
+    batch_runner_free(g);
     confirm_book_done(&g->confirms);
     turn_book_done(&g->turns);
     session_thread_free(g->session_thread);
@@ -266,10 +282,13 @@ void gateway_free(gateway *g)
     cache_free(g->cache);
     semantic_free(g->semantic);
     metrics_free(g->metrics);
+    confidence_watch_free(g->confidences);
     recent_free(g->recent);
     span_ring_free(g->spans);
+    tls_watch_free(g->tls_watch);
     tls_context_unref(g->tls);
-    buf_done(&g->metrics_text);
+    for (int i = 0; i < METRICS_N_FORMS; i++) buf_done(&g->metrics_text[i]);
     buf_done(&g->openapi);
+    for (int i = 0; i < 2; i++) buf_done(&g->openapi_packed[i]);
     ingress_release(g, gateway_gone); /* whose last callbacks still point to g */
 }

@@ -37,6 +37,9 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user);
 /* The grace of a drain is over: what still runs is cancelled and answered with 503 (a stream ends with an
  * error event). The drain's `done` follows once that is flushed. */
 void gateway_cut(gateway *g);
+/* Deliver what is exported (telemetry/) and still waits. done(user) comes once, later or inside this call, at the latest after
+ * limit_ms; not at all once the gateway is freed. */
+void gateway_flush(gateway *g, uint64_t limit_ms, void (*done)(void *user), void *user);
 void gateway_free(gateway *g); /* closes what is left; run the loop once more afterwards */
 
 #endif

@@ -38,6 +38,7 @@ const char *model_manager_step_name(model_manager_step s);
 typedef struct model_manager_progress {
     model_manager_step step;
     const char *model;       /* its name; "": not known yet */
+    const char *asked;       /* what was asked for: a name, or a reference; "": nothing in words */
     const char *file;        /* that is fetched; "": none */
     const char *sha256;      /* that the file is held to; "": none */
     uint64_t total, fetched; /* bytes of that file; total 0: not known */
@@ -51,6 +52,15 @@ typedef struct model_manager_watch {
     void (*done)(void *user, const model_manager_progress *n, const api_error *e);
     void *user;
 } model_manager_watch;
+
+/* What becomes of files in the store, whoever asked. */
+typedef struct model_manager_events {
+    void (*fetching)(void *user, const model_manager_progress *n);
+    void (*fetched)(void *user, const model_manager_progress *n,
+                    const api_error *e); /* e NULL: it is there */
+    void (*removed)(void *user, const model_manager_progress *n);
+    void *user;
+} model_manager_events;
 
 typedef struct model_manager_ticket model_manager_ticket;
 
@@ -96,6 +106,8 @@ typedef struct model_manager {
     /* Keep one of that name, in place of another; variant NULL: forget it. */
     model_manager_ticket *(*vary)(void *user, const char *name, const json_t *variant,
                                   const model_manager_watch *w, api_error *e);
+    /* One observer, copied; e NULL: none from now on. NULL: nothing is observed. */
+    void (*observe)(void *user, const model_manager_events *e);
     const json_t *(*stored)(void *user); /* [{"name", "file", "bytes", "sha256", "source", "created"}] */
 } model_manager;
 

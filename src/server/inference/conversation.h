@@ -22,6 +22,9 @@
 #include "request/request.h"
 #include "sessions/session_thread.h"
 
+/* A body as what is generated: 0 and *ret, or an HTTP status with *e filled. */
+typedef int (*generate_parse)(gen_spec **ret, const char *body, size_t len, api_error *e);
+
 /* What a turn says beside its messages. */
 typedef struct conversation_marks {
     const char *skip;         /* the turn with this id is passed over; NULL: none */
@@ -37,6 +40,7 @@ typedef struct conversation {
     json_t *history;         /* what comes between */
     response_spec *response; /* NULL: a session's */
     response_form form;      /* of a response */
+    generate_parse parse;    /* of its chat request; NULL: OpenAI's */
     session_id id;           /* of the session, of the response that is gone on with */
     bool loads, keeps, shortens;
     char decided[192]; /* whom the route of its model has chosen; "": nobody yet */

@@ -73,7 +73,7 @@ static bool ended_well(encode_job *j, const call_result *r, const ProtobufCMessa
     request_note_result(j->shared.rq, r);
     shared_heard(&j->shared, r->identity);
     call_result failed = *r;
-    if (r->status == 0 && count_results(j, reply) == j->spec.n_inputs) return true;
+    if (r->status == 0 && count_results(j, reply) == j->spec.n_inputs + j->spec.by_vectors) return true;
     if (r->status == 0) {
         failed.status = SHOAL_EPROTOCOL;
         failed.message = "the worker answered another number of things than it was asked";
@@ -136,12 +136,42 @@ static void encode_on_reply(void *user, const call_result *r, const ProtobufCMes
     buf_done(&body);
 }
 
+/* The query, and each document by itself. NULL: out of memory. */
+static model_call *start_vectors(encode_job *j)
+{
+    const encode_spec *s = &j->spec;
+    gateway_request *rq = j->shared.rq;
+    call_context ctx = request_context(rq, "endpoint");
+    size_t n = s->n_inputs + 1;
+    Shoal__V1__TextInput *texts = calloc(n, sizeof *texts), **list = calloc(n, sizeof *list);
+    model_call *call = NULL;
+    for (size_t i = 0; texts && list && i < n; i++) {
+        texts[i] = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
+        texts[i].text = i ? s->inputs[i - 1].pair : s->inputs[0].text;
+        list[i] = &texts[i];
+    }
+    if (texts && list) {
+        task_request req;
+        task_request_texts(&req, CALL_EMBED, list, n, rq->adapter);
+        req.embed.truncate_tokens = UINT32_MAX; /* as a cross-encoder cuts its pairs */
+        call = calls_unary(rq->calls, CALL_EMBED, rq->model, &req.base, &ctx, encode_on_reply, j);
+    }
+    free(texts);
+    free(list);
+    return call;
+}
+
 static void start_call(void *job)
 {
     encode_job *j = job;
     const encode_spec *s = &j->spec;
     const task_endpoint *at = &TASK_ENDPOINTS[s->kind];
     gateway_request *rq = j->shared.rq;
+    if (s->by_vectors) {
+        j->call = start_vectors(j);
+        if (!j->call) shared_fail_nomem(&j->shared);
+        return;
+    }
     call_context ctx = request_context(rq, "endpoint");
     ProtobufCBinaryData file = {.data = (uint8_t *)s->bytes.data, .len = s->bytes.len};
     task_request req;
@@ -168,12 +198,25 @@ static int parse_encode(encode_spec *ret, task_endpoint_id kind, const gateway_r
     return encode_spec_parse(ret, kind, body, len, e);
 }
 
+/* An embedder ranks where it is asked to, and where no cross-encoder is served. */
+static bool ranks_by_vectors(const gateway_request *rq, const encode_spec *spec)
+{
+    if (spec->kind != ASK_RERANK) return false;
+    if (!spec->model) return !model_resolve_first(rq, "rerank") && model_resolve_first(rq, "embed");
+    char base[96];
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(spec->model, ":"), spec->model);
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, base, NULL);
+    return info && strcmp(info->task, "embed") == 0;
+}
+
 /* Takes spec, of which it is known by now which model answers. */
 static void encode_answer(gateway_request *rq, encode_spec *spec)
 {
     api_error e;
     const Shoal__V1__ModelInfo *info = NULL;
-    int rc = model_resolve(rq, TASK_ENDPOINTS[spec->kind].does, &spec->model, &info, &e);
+    spec->by_vectors = ranks_by_vectors(rq, spec);
+    int rc = model_resolve(rq, spec->by_vectors ? "embed" : TASK_ENDPOINTS[spec->kind].does, &spec->model,
+                           &info, &e);
     /* Known beforehand, so a wrong number costs no inference. */
     if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions > info->n_embd)
         rc = fail_dimensions(&e, rq, info->n_embd);

@@ -28,6 +28,7 @@ typedef struct gen_branch { /* one choice's call */
     gen_job *job;
     size_t k;
     model_call *call; /* NULL when it has ended */
+    double token_ms;  /* when its last token came, of the request's time; 0: none has come */
     bool met;         /* we know whose answer it is */
     bool counted;     /* so are the tokens of its prompt */
     bool behind;      /* of a resumed stream: the client has what has come so far */
@@ -266,6 +267,27 @@ static bool on_started(gen_job *j, gen_branch *br, const Shoal__V1__Started *s)
     return true;
 }
 
+/* Tokens that come together share the time since those before them. */
+static void note_gap(gen_job *j, gen_branch *br, size_t n_tokens)
+{
+    double now_ms = request_ms(j->shared.rq);
+    if (n_tokens == 0) return;
+    if (br->token_ms > 0)
+        metrics_observe_many_s(j->shared.rq->metrics, METRIC_TOKEN_GAP,
+                               (now_ms - br->token_ms) / 1000 / (double)n_tokens, n_tokens,
+                               j->shared.rq->model, NULL);
+    br->token_ms = now_ms;
+}
+
+static void count_generation(const gen_job *j, const Shoal__V1__Done *d)
+{
+    metrics *m = j->shared.rq->metrics;
+    const char *model = j->shared.rq->model;
+    metrics_add(m, METRIC_FINISHED, 1, model, d->finish, NULL);
+    metrics_add(m, METRIC_PREFIX, d->n_cached, model, "hit", NULL);
+    metrics_add(m, METRIC_PREFIX, d->n_prompt, model, "queried", NULL);
+}
+
 static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
 {
     if (!j->saw_token) {
@@ -273,6 +295,7 @@ static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
         request_note_time(j->shared.rq, REQUEST_FIRST_TOKEN, request_ms(j->shared.rq));
     }
     j->shared.rq->n_generated_tokens += d->n_ids;
+    note_gap(j, br, d->n_ids);
     answer_add(&j->answer, j->spec, br->k, d);
     if (!j->spec->stream) return true;
     begin_stream(j);
@@ -291,6 +314,7 @@ static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
     answer_close(&j->answer, j->spec, br->k, d);
     answer_judge(&j->answer, j->spec, br->k);
     degraded_trust(&j->shared.rq->degraded, d->mean_prob);
+    count_generation(j, d);
     request_note_time(j->shared.rq, REQUEST_QUEUE, d->queue_ms);
     request_note_time(j->shared.rq, REQUEST_PREFILL, d->prefill_ms);
     request_note_time(j->shared.rq, REQUEST_DECODE, d->decode_ms);
@@ -378,7 +402,7 @@ static void generate_on_end(const call_events *events, const call_result *r)
 static bool takes_refined(const gen_job *j)
 {
     const char *given = request_header(j->shared.rq, "x-shoal-refine");
-    return j->spec->stream && given && strcmp(given, "1") == 0;
+    return j->spec->stream && !j->spec->anthropic && given && strcmp(given, "1") == 0;
 }
 
 static model_call *start_call(gen_job *j, gen_branch *br)
@@ -449,6 +473,7 @@ static gen_job *generate_job_new(gen_spec *spec, const char *digest, const strea
         return NULL;
     }
     answer_form_init(&j->form, spec, digest, created);
+    if (spec->include_usage && spec->usage_stats) j->form.counted = &j->answer;
     j->stream = *st;
     stream_name(&j->stream, &j->form);
     return j;
@@ -587,7 +612,8 @@ static void generate_answer(gateway_request *rq, gen_spec *spec, const char *tas
     const Shoal__V1__ModelInfo *info = NULL;
     stream st = {0};
     call_terms terms;
-    bool plain = (!k || !k->response) && !spec->llama; /* the events of others have no ids */
+    bool plain =
+        (!k || !k->response) && !spec->llama && !spec->anthropic; /* the events of others have no ids */
     if (generate_choose(rq, spec, task, &info, &e) != 0 || (plain && stream_open(&st, rq, spec, &e) != 0) ||
         stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
@@ -674,10 +700,8 @@ void generate_spec(gateway_request *rq, gen_spec *spec)
     request_error(rq, &e);
 }
 
-typedef int (*parse_body)(gen_spec **, const char *, size_t, api_error *);
-
 /* A model that a client made of another brings what the request leaves out: the body is read again with it. */
-static int fill_variant(const gateway_request *rq, parse_body parse, const char *body, size_t len,
+static int fill_variant(const gateway_request *rq, generate_parse parse, const char *body, size_t len,
                         gen_spec **spec, api_error *e)
 {
     const json_t *made = model_resolve_variant(rq, (*spec)->model);
@@ -701,8 +725,8 @@ static int fill_variant(const gateway_request *rq, parse_body parse, const char 
 
 /* k may be NULL, and is taken. One that is asked again, with less of its history, keeps its route's decision.
  */
-static void handle_body(gateway_request *rq, const char *task, parse_body parse, const char *body, size_t len,
-                        conversation *k)
+static void handle_body(gateway_request *rq, const char *task, generate_parse parse, const char *body,
+                        size_t len, conversation *k)
 {
     api_error e;
     gen_spec *spec = NULL;
@@ -721,7 +745,7 @@ static void handle_body(gateway_request *rq, const char *task, parse_body parse,
     generate_answer(rq, spec, task, k);
 }
 
-static void handle(gateway_request *rq, const char *task, parse_body parse)
+static void handle(gateway_request *rq, const char *task, generate_parse parse)
 {
     size_t len;
     const char *body = request_body(rq, &len);
@@ -739,7 +763,7 @@ void generate_conversation(conversation *k)
         api_error_nomem(&e);
         request_error(rq, &e);
     } else {
-        handle_body(rq, "generate", openai_spec_parse_chat, body.data, body.len, k);
+        handle_body(rq, "generate", k->parse ? k->parse : openai_spec_parse_chat, body.data, body.len, k);
     }
     buf_done(&body);
 }
@@ -747,6 +771,11 @@ void generate_conversation(conversation *k)
 void generate_chat(gateway_request *rq)
 {
     handle(rq, "generate", openai_spec_parse_chat);
+}
+
+void generate_body(gateway_request *rq, generate_parse parse, const char *body, size_t len)
+{
+    handle_body(rq, "generate", parse, body, len, NULL);
 }
 
 void generate_completions(gateway_request *rq)

@@ -13,6 +13,8 @@ void generate_translate(gateway_request *rq);
 /* A chat request with a conversation that has been loaded; takes k. */
 void generate_conversation(conversation *k);
 void generate_summarize(gateway_request *rq);
+/* A chat request in the form that `parse` reads; the body is borrowed. */
+void generate_body(gateway_request *rq, generate_parse parse, const char *body, size_t len);
 /* A completion that somebody else has read; takes spec. */
 void generate_spec(gateway_request *rq, gen_spec *spec);
 

@@ -61,7 +61,7 @@ static void pipelines_flush(process_job *j)
     request_on_room(rq, pipelines_go_on);
 }
 
-static void on_stage(void *user, const json_t *entry)
+static void on_stage(void *user, const char *entry)
 {
     process_job *j = user;
     process_events_stage(&j->out, entry);
@@ -109,10 +109,7 @@ static void job_answer(process_job *j, const char *body, size_t len)
 static void answer_cached(void *job, const char *packed, size_t len)
 {
     process_job *j = job;
-    json_t *answer = NULL;
-    if (j->in.session && json_parse(&answer, packed, len, "an answer", NULL) == 0)
-        process_note_turn(&j->in, answer);
-    json_decref(answer);
+    process_note_turn(&j->in, packed, len);
     if (j->in.stream) process_events_replay(&j->out, packed, len);
     job_answer(job, packed, len);
 }
@@ -143,7 +140,8 @@ static void say_too_large(api_error *e, const config_stage *failed)
 static void say_whose_fault(api_error *e, const process_outcome *o)
 {
     int status = o->failure->status;
-    bool host = o->failed->kind->id == STAGE_HTTP;
+    bool host = o->failed->kind->id == STAGE_HTTP || (o->failed->n_mcp && o->failure->message &&
+                                                      strncmp(o->failure->message, "MCP server", 10) == 0);
     if (host && status != SHOAL_EINVALID && status != SHOAL_ENOMEM && status != SHOAL_EDEADLINE) {
         e->status = 502;
         e->type = "service_unavailable";
@@ -168,25 +166,16 @@ static void on_run_done(void *user, const process_outcome *o)
         shared_fail(&j->shared, &e);
         return;
     }
-    /* 15 digits print a rounded score as it was rounded; the default 17 would show the binary fraction. */
-    buf body = {0};
-    if (json_put_digits(&body, o->answer, 15) != 0) {
-        buf_done(&body);
-        api_error_nomem(&e);
-        shared_fail(&j->shared, &e);
-        return;
-    }
-    process_note_turn(&j->in, o->answer);
+    process_note_turn(&j->in, o->answer->data, o->answer->len);
     if (o->degraded) j->shared.rq->degraded = *o->degraded;
     shared_end end = shared_detach(&j->shared);
     j->shared.rq->n_prompt_tokens = o->n_prompt_tokens;
     j->shared.rq->n_generated_tokens = o->n_generated_tokens;
-    job_answer(j, body.data, body.len);
-    buf kept = body;
+    job_answer(j, o->answer->data, o->answer->len);
+    buf kept = *o->answer;
     kept.failed =
         o->partial || o->asks; /* whoever asks next may find all stages well, or is asked back himself */
     shared_publish(&end, &kept);
-    buf_done(&body);
 }
 
 static void start_run(void *job)
@@ -201,20 +190,25 @@ static void start_run(void *job)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static void key_devices(cache_key *k, const process_input *in)
+/* False: out of memory. */
+static bool key_devices(cache_key *k, const process_input *in)
 {
-    for (size_t i = 0; i < in->n_devices; i++) {
-        cache_key_str(k, "device.id", in->devices[i].id);
-        cache_key_str(k, "device.name", in->devices[i].name);
-        cache_key_str(k, "device.state", in->devices[i].state);
-        cache_key_str(k, "device.unit", in->devices[i].unit ? in->devices[i].unit : "");
-        cache_key_str(k, "device.area", in->devices[i].area ? in->devices[i].area : "");
-        cache_key_str(k, "device.kind", in->devices[i].kind ? in->devices[i].kind : "");
-        for (size_t j = 0; j < in->devices[i].n_aliases; j++)
-            cache_key_str(k, "device.alias", in->devices[i].aliases[j]);
-        for (size_t j = 0; j < in->devices[i].n_groups; j++)
-            cache_key_str(k, "device.group", in->devices[i].groups[j]);
+    const sha256_digest *d = &in->pipeline->devices_digest;
+    sha256_digest own;
+    if (in->devices != in->pipeline->devices) {
+        if (!devices_digest(in->devices, in->n_devices, &own)) return false;
+        d = &own;
     }
+    cache_key_bytes(k, "devices", d->bytes, sizeof d->bytes);
+    return true;
+}
+
+/* The end of a key, where all of it could be made. */
+static bool end_key(cache_key *k, bool whole, sha256_digest *ret)
+{
+    if (whole) return cache_key_end(k, ret);
+    cache_key_free(k);
+    return false;
 }
 
 /* The pipeline's own settings are fixed while this process lives, so its name stands for them; what
@@ -236,8 +230,7 @@ static bool make_key(const gateway_request *rq, const process_input *in, provena
         if (in->files[m].data)
             cache_key_bytes(k, medium_name((medium)m), in->files[m].data, in->files[m].len);
     cache_key_str(k, "context", in->context);
-    key_devices(k, in);
-    return cache_key_end(k, ret);
+    return end_key(k, key_devices(k, in), ret);
 }
 
 /* What it says and does; not how it came to that. */
@@ -263,8 +256,7 @@ static void make_near(const process_input *in, const provenance *by, semantic_as
     cache_key *k = cache_key_new("process");
     cache_key_str(k, "provenance", by->identity);
     cache_key_str(k, "context", in->context);
-    key_devices(k, in);
-    if (!cache_key_end(k, &ret->partition)) return;
+    if (!end_key(k, key_devices(k, in), &ret->partition)) return;
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data) return;
     if (in->subject) return;
@@ -310,6 +302,7 @@ void pipelines_process(gateway_request *rq)
     }
     j->in.executor = rq->gateway->executor;
     j->in.hosts = rq->settings->hosts;
+    j->in.mcp = rq->settings->mcp;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;
     provenance by = {0};

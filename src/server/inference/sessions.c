@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dialects/anthropic.h"
 #include "messages/fields.h"
 #include "json/json.h"
 #include "base/utf8.h"
@@ -94,8 +95,8 @@ static void note_resumed(conversation *k)
         snprintf(k->resumed + n, sizeof k->resumed - (size_t)n, "%02x", id.nonce[i]);
 }
 
-/* Takes root. */
-static void chat(gateway_request *rq, json_t *root, const char *name)
+/* Takes root, a chat request whose text `parse` reads. */
+static void chat(gateway_request *rq, json_t *root, const char *name, generate_parse parse)
 {
     api_error e;
     conversation *k = calloc(1, sizeof *k);
@@ -105,7 +106,8 @@ static void chat(gateway_request *rq, json_t *root, const char *name)
         request_error(rq, &e);
         return;
     }
-    *k = (conversation){.rq = rq, .chat = root, .loads = true, .keeps = true, .shortens = true};
+    *k = (conversation){
+        .rq = rq, .chat = root, .parse = parse, .loads = true, .keeps = true, .shortens = true};
     k->id = conversation_id(rq, "session", name);
     const json_t *n = fields_get(root, "n");
     int status = conversation_split(k, fields_get(root, "messages"), &e);
@@ -152,9 +154,49 @@ void sessions_chat(gateway_request *rq)
         json_drop(root);
         request_error(rq, &e);
     } else if (name && json_is_array(fields_get(root, "messages"))) {
-        chat(rq, root, name);
+        chat(rq, root, name, openai_spec_parse_chat);
     } else {
         chat_alone(rq, body, len, root);
+    }
+}
+
+/* ---- Anthropic's messages ------------------------------------------------------------------------ */
+
+/* Takes root. Its text is read as a client's chat request is. */
+static void messages_alone(gateway_request *rq, json_t *root)
+{
+    buf text = {0};
+    json_ahead parsed = {0};
+    api_error e;
+    if (json_put(&text, root) != 0) {
+        api_error_nomem(&e);
+        request_error(rq, &e);
+    } else {
+        json_ahead_from(&parsed, &text, root);
+        json_ahead_offer(&parsed);
+        generate_body(rq, anthropic_spec_parse, text.data, text.len);
+        json_ahead_offer(NULL);
+        json_ahead_done(&parsed);
+    }
+    json_drop(root);
+    buf_done(&text);
+}
+
+void sessions_messages(gateway_request *rq)
+{
+    size_t len;
+    const char *body = request_body(rq, &len), *name = NULL;
+    json_t *root = NULL;
+    api_error e = {0};
+    int rc = anthropic_read(&root, ANTHROPIC_MESSAGE, body, len, &e);
+    if (rc == 0) rc = find_name(rq, root, &name, &e);
+    if (rc != 0) {
+        json_drop(root);
+        request_error(rq, &e);
+    } else if (name) {
+        chat(rq, root, name, anthropic_spec_parse);
+    } else {
+        messages_alone(rq, root);
     }
 }
 

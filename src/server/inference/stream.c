@@ -105,6 +105,8 @@ int stream_open(stream *ret, gateway_request *rq, gen_spec *spec, api_error *e)
     else
         stream_draw(&ret->id, request_date_s(rq));
     if (rc != 0) return rc;
+    const char *ids = request_header(rq, "x-shoal-event-ids");
+    ret->id.untold = ids && strcmp(ids, "0") == 0;
     ret->named = true;
     stream_settle(ret, spec);
     if (!ret->resumes) return 0;

@@ -541,6 +541,14 @@ static void too_large(gateway *g, const http_request *http, api_error *e)
              most, key);
 }
 
+static unsigned dialect_at(const gateway *g, const http_request *http)
+{
+    if (!http) return 0;
+    unsigned at = dialect_of(g->endpoints, http_path(http));
+    return at | (http_header_get(http, "anthropic-version") ? ENDPOINT_ANTHROPIC : 0);
+}
+
+/* Names the refused message; error_headers, which follows, says that name. */
 static void error_body(void *user, const http_request *http, int status, const char *message, buf *out,
                        const char **ret_content_type)
 {
@@ -551,14 +559,15 @@ static void error_body(void *user, const http_request *http, int status, const c
     else
         api_error_from_status(&e, status, message);
     request_count_refused(g, &e);
-    dialect_put_error(out, http ? dialect_of(g->endpoints, http_path(http)) : 0, &e);
+    request_name(g->refused_id, http ? http_header_get(http, "x-request-id") : NULL);
+    dialect_put_error(out, dialect_at(g, http), &e, g->refused_id);
     *ret_content_type = "application/json";
 }
 
 static size_t error_headers(void *user, const http_request *http, http_header *ret)
 {
     const char *origin = http ? http_header_get(http, "origin") : NULL;
-    return request_refusal_headers(user, origin, http ? http_header_get(http, "x-request-id") : NULL, ret);
+    return request_refusal_headers(user, origin, dialect_at(user, http) & ENDPOINT_ANTHROPIC, ret);
 }
 
 /* ---- packed bodies ------------------------------------------------------------------------------- */

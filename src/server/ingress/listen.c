@@ -11,6 +11,7 @@
 
 #include "http/http_own.h"
 #include "logging/log.h"
+#include "wire/tls_watch.h"
 #include "os/own_socket.h"
 #include "ingress/ingress.h"
 
@@ -63,7 +64,9 @@ static int open_tls(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
     tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
-    return c->tls_cert && c->tls_key ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
+    if (!c->tls_cert || !c->tls_key) return 0;
+    int rc = tls_context_new(&g->tls, TLS_SERVER, &o, err);
+    return rc == 0 ? tls_watch_new(&g->tls_watch, &g->time, g->tls, "gateway", err) : rc;
 }
 
 static int listen_as_configured(gateway *g, shoal_err *err)

@@ -234,6 +234,8 @@ void redispatch_init(redispatch *a, gateway_request *rq, const redispatch_ops *o
     a->ingress.local = rq->ingress->local;
     a->ingress.of = rq;
     a->ingress.key = rq->ingress->key;
+    a->ingress.key_digest = rq->ingress->key_digest;
+    a->ingress.owner = rq->ingress->owner;
     a->ops = ops;
     a->rq = rq;
     request_watch(rq, redispatch_on_gone, a);

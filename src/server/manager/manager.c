@@ -190,6 +190,12 @@ static model_manager_ticket *vary(void *user, const char *name, const json_t *va
     return j ? manager_begin(j, true, w, kind_vary, e) : NULL;
 }
 
+static void observe(void *user, const model_manager_events *e)
+{
+    manager *k = user;
+    k->events = e ? *e : (model_manager_events){0};
+}
+
 const model_manager *manager_interface(manager *k)
 {
     return &k->face;
@@ -340,6 +346,7 @@ int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal
     }
     k->loop = loop;
     k->face = (model_manager){.user = k,
+                              .observe = observe,
                               .load = load_,
                               .unload = unload_,
                               .fetch = fetch_,

@@ -80,6 +80,7 @@ typedef struct job {
 
 struct manager {
     model_manager face;
+    model_manager_events events; /* of who observes; members NULL: nobody does */
     uv_loop_t *loop;
     manager_options o;
     manager_places places;

@@ -15,6 +15,7 @@ static model_manager_progress news_of(const job *j)
     managed_model_state s = *j->model ? managed_model_look(j->k, j->model) : (managed_model_state){0};
     return (model_manager_progress){.step = j->step,
                                     .model = j->model,
+                                    .asked = j->key ? j->key : "",
                                     .file = j->file,
                                     .sha256 = j->step == MODEL_MANAGER_FETCHING ? j->digest
                                               : j->found.sha256                 ? j->found.sha256
@@ -57,6 +58,9 @@ void job_tell(job *j, model_manager_step step)
 {
     j->step = step;
     model_manager_progress n = news_of(j);
+    const model_manager_events *o = &j->k->events;
+    if (j->kind == JOB_FETCH && step == MODEL_MANAGER_FETCHING && *j->file && o->fetching)
+        o->fetching(o->user, &n);
     for (model_manager_ticket *t = j->tickets, *next; t; t = next) {
         next = t->next; /* whoever is told may leave */
         if (t->watch.news) t->watch.news(t->watch.user, &n);
@@ -243,6 +247,9 @@ void jobs_deliver(manager *k)
 {
     for (job *j; (j = over(k));) {
         model_manager_progress n = news_of(j);
+        const model_manager_events *o = &k->events;
+        if (j->kind == JOB_FETCH && o->fetched) o->fetched(o->user, &n, j->failed ? &j->error : NULL);
+        if (j->kind == JOB_REMOVE && !j->failed && o->removed) o->removed(o->user, &n);
         while (j->tickets) {
             model_manager_ticket *t = j->tickets;
             j->tickets = t->next;

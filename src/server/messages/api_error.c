@@ -152,3 +152,27 @@ void api_error_put(buf *out, const api_error *e)
     put_member(out, "code", e->code);
     buf_puts(out, "}}");
 }
+
+/* Writes text[cap] anew, with `to` for each `from`; what does not fit is cut. */
+static void replace(char *text, size_t cap, const char *from, const char *to)
+{
+    buf out = {0};
+    const char *at = text;
+    for (const char *hit; (hit = strstr(at, from)) != NULL; at = hit + strlen(from)) {
+        buf_append(&out, at, (size_t)(hit - at));
+        buf_puts(&out, to);
+    }
+    buf_puts(&out, at);
+    if (!out.failed) snprintf(text, cap, "%s", out.data);
+    buf_done(&out);
+}
+
+void api_error_rename(api_error *e, const api_error_name *rows, size_t n)
+{
+    const api_error before = *e;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(before.param, rows[i].param, strlen(rows[i].param)) != 0) continue;
+        replace(e->message, sizeof e->message, rows[i].from, rows[i].to);
+        replace(e->param, sizeof e->param, rows[i].from, rows[i].to);
+    }
+}

@@ -34,4 +34,11 @@ int api_error_from_status(api_error *e, int status, const char *message);
 /* Append {"error":{...}}. */
 void api_error_put(buf *out, const api_error *e);
 
+/* Where an error is about a field (or what begins with its name), words of OpenAI's API as another says them. */
+typedef struct api_error_name {
+    const char *param, *from, *to;
+} api_error_name;
+/* In e's message and param; what becomes too long is cut. */
+void api_error_rename(api_error *e, const api_error_name *rows, size_t n);
+
 #endif

@@ -31,6 +31,7 @@ typedef struct encode_spec {
     int64_t dimensions; /* of an embedding that are wanted; 0: all */
     int64_t top_k;      /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
     bool documents;     /* rerank: the answer holds the documents, too */
+    bool by_vectors;    /* rerank: an embedder answers, by the cosine of query and document */
     /* moderate; borrowed: labels that flag nothing, and the score from which on the others do */
     const char *const *safe;
     size_t n_safe;

@@ -228,22 +228,48 @@ static void put_moderations(buf *out, const encode_spec *s, const Shoal__V1__Cla
 
 /* ---- documents in order ------------------------------------------------------------------------------ */
 
-static void put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
-                        uint64_t *ret_tokens)
+/* Both of one length; 0 where one of them has none. */
+static double cosine_of(const Shoal__V1__Embedding *a, const Shoal__V1__Embedding *b)
 {
-    ranked *order = malloc(r->n_results * sizeof *order);
-    size_t n = s->top_k && (size_t)s->top_k < r->n_results ? (size_t)s->top_k : r->n_results;
+    double dot = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < a->n_values && i < b->n_values; i++) {
+        dot += (double)a->values[i] * (double)b->values[i];
+        aa += (double)a->values[i] * (double)a->values[i];
+        bb += (double)b->values[i] * (double)b->values[i];
+    }
+    return aa > 0 && bb > 0 ? dot / (sqrt(aa) * sqrt(bb)) : 0;
+}
+
+/* order[n]: the score of each document, by the labels of a cross-encoder or by the vectors behind the query's. */
+static void score_documents(ranked *order, size_t n, const ProtobufCMessage *reply, bool by_vectors,
+                            uint64_t *ret_tokens)
+{
+    const Shoal__V1__EmbedReply *v = (const Shoal__V1__EmbedReply *)reply;
+    const Shoal__V1__ClassifyReply *r = (const Shoal__V1__ClassifyReply *)reply;
+    for (size_t i = 0; i < n; i++) {
+        if (by_vectors) {
+            order[i] = (ranked){i, cosine_of(v->results[0], v->results[i + 1])};
+        } else {
+            order[i] = (ranked){i, r->results[i]->n_labels ? (double)r->results[i]->labels[0]->score : 0};
+        }
+        *ret_tokens += by_vectors ? v->results[i + 1]->n_tokens : r->results[i]->n_tokens;
+    }
+    if (by_vectors) *ret_tokens += v->results[0]->n_tokens;
+    rank_sort(order, n);
+}
+
+static void put_ranking(buf *out, const encode_spec *s, const ProtobufCMessage *reply, uint64_t *ret_tokens)
+{
+    ranked *order = malloc(s->n_inputs * sizeof *order);
+    size_t n = s->top_k && (size_t)s->top_k < s->n_inputs ? (size_t)s->top_k : s->n_inputs;
     if (!order) {
         out->failed = true;
         return;
     }
-    for (size_t i = 0; i < r->n_results; i++) {
-        const Shoal__V1__Classification *c = r->results[i];
-        order[i] = (ranked){i, c->n_labels ? (double)c->labels[0]->score : 0};
-        *ret_tokens += c->n_tokens;
-    }
-    rank_sort(order, r->n_results);
-    buf_puts(out, "{\"object\":\"list\",\"results\":[");
+    score_documents(order, s->n_inputs, reply, s->by_vectors, ret_tokens);
+    buf_puts(out, "{\"object\":\"list\",");
+    if (s->by_vectors) buf_puts(out, "\"ranked_by\":\"embeddings\",");
+    buf_puts(out, "\"results\":[");
     for (size_t i = 0; i < n; i++) {
         put_index_of(out, i, order[i].index);
         buf_puts(out, "\"relevance_score\":");
@@ -330,7 +356,7 @@ void encode_put(buf *out, const encode_spec *s, const ProtobufCMessage *reply, u
 {
     *ret_tokens = 0;
     switch (s->kind) {
-    case ASK_RERANK: put_ranking(out, s, (const Shoal__V1__ClassifyReply *)reply, ret_tokens); break;
+    case ASK_RERANK: put_ranking(out, s, reply, ret_tokens); break;
     case ASK_MODERATE: put_moderations(out, s, (const Shoal__V1__ClassifyReply *)reply, ret_tokens); break;
     case ASK_SCORE: encode_put_put_rows(out, s, (const Shoal__V1__ScoreReply *)reply); break;
     default: put_list(out, s, reply, ret_tokens);

@@ -79,6 +79,7 @@ void describe_replica(buf *out, const gateway *g, const replica *r)
     if (r->state_ns) buf_printf(out, ",\"since\":%lld", (long long)wall_seconds(&g->time, r->state_ns));
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
                r->process.n_restarts, r->process.n_crashes);
+    if (*r->process.report) json_put_text(out, "crash_report", r->process.report);
     if (r->stats) put_stats(out, r->stats);
     buf_putc(out, '}');
 }

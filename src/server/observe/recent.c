@@ -77,17 +77,23 @@ static void keep_asked(gateway_request *rq)
     if (n > 0) rq->asked = strndup(body, RECENT_ASKED_MAX);
 }
 
-/* The request itself, under the span of whoever sent it. */
-static void add_span(const gateway_request *rq, const char *endpoint)
+/* What it took its time for, and last itself, under the span of whoever sent it. */
+static void keep_spans(const gateway_request *rq, const char *endpoint)
 {
-    span s = {.group = rq->number,
+    span_ring *ring = rq->gateway->spans;
+    span s = {.kind = SPAN_REQUEST,
+              .group = rq->number,
               .id = trace_span(rq->trace),
               .parent = rq->trace_parent,
               .start_ns = rq->start_ns,
               .end_ns = request_now_ns(rq)};
+    for (size_t i = 0; i < rq->spans.n; i++) {
+        rq->spans.spans[i].group = rq->number;
+        span_ring_add(ring, &rq->spans.spans[i]);
+    }
     span_name(&s, endpoint);
     span_set(&s, "model", rq->model);
-    span_ring_add(rq->gateway->spans, &s);
+    span_ring_add(ring, &s);
 }
 
 static void note_entry(gateway_request *rq, int status, const char *error_code)
@@ -99,7 +105,7 @@ static void note_entry(gateway_request *rq, int status, const char *error_code)
     *e = (entry){.number = ++r->last,
                  .request = rq->number,
                  .start_ns = rq->start_ns,
-                 .traced = trace_is_sampled(rq->trace),
+                 .traced = rq->is_traced,
                  .at_s = (double)env_wall_ns(&rq->gateway->time) / 1e9,
                  .ms = request_ms(rq),
                  .status = status,
@@ -122,7 +128,7 @@ static void note_entry(gateway_request *rq, int status, const char *error_code)
     buf_copy_str(e->version, sizeof e->version, rq->version);
     buf_copy_str(e->quantisation, sizeof e->quantisation, rq->quantisation);
     buf_copy_str(e->adapter, sizeof e->adapter, rq->adapter);
-    if (e->traced) add_span(rq, e->endpoint);
+    if (e->traced) keep_spans(rq, e->endpoint);
 }
 
 const request_sink RECENT_SINK = {.name = "recent", .begin = keep_asked, .finish = note_entry};
@@ -148,8 +154,7 @@ static void put_span(buf *out, const span *s, uint64_t origin_ns)
     if (s->parent) buf_printf(out, ",\"parent\":\"%016llx\"", (unsigned long long)s->parent);
     json_put_filled(out, "name", s->name);
     buf_printf(out, ",\"start_ms\":%.3f,\"ms\":%.3f", at_ms, (double)(s->end_ns - s->start_ns) / 1e6);
-    for (size_t i = 0; i < s->n_attributes; i++)
-        json_put_filled(out, s->attributes[i].key, s->attributes[i].value);
+    for (size_t i = 0; i < s->n_attributes; i++) json_put_filled(out, s->attributes[i].key, span_value(s, i));
     buf_putc(out, '}');
 }
 

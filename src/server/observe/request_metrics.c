@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "observe/request_sinks.h"
 #include "request/endpoint.h"
+#include "request/gateway_state.h"
 
 /* "near 0.971" is counted as "near". */
 static void count_cache(const gateway_request *rq)
@@ -23,7 +24,8 @@ static void count_request(gateway_request *rq, int status, const char *error_cod
     metrics *m = rq->metrics;
     if (rq->background) return;
     metrics_add(m, METRIC_REQUESTS, 1, name, rq->model, code);
-    metrics_observe_s(m, METRIC_REQUEST_S, request_ms(rq) / 1000, name, NULL);
+    metrics_observe_traced_s(m, METRIC_REQUEST_S, request_ms(rq) / 1000, name, NULL, rq->trace,
+                             (uint64_t)env_wall_ns(&rq->gateway->time));
     if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
     if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
     if (rq->cache_state) count_cache(rq);

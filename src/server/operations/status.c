@@ -15,16 +15,17 @@
 #include "cluster/node.h"
 #include "cluster/stage_name.h"
 #include "converse/pipeline_calls.h"
+#include "dialects/anthropic.h"
 #include "request/admission.h"
+#include "request/metrics_vllm.h"
 #include "request/model_resolve.h"
 #include "observe/describe.h"
+#include "observe/gateway_metrics.h"
 #include "request/endpoint.h"
 #include "request/gateway_state.h"
 #include "gateway/model_manager.h"
 #include "observe/readiness.h"
 #include "request/routed.h"
-
-#define METRICS_KEPT_NS 1000000000u
 
 /* What models.json says of the file with this digest: "use", "tools"; NULL: nothing. */
 static const char *listed_of(const gateway_request *rq, const char *digest, const char *key)
@@ -136,6 +137,9 @@ static void put_model(buf *out, const gateway_request *rq, const char *name, rep
         json_put_text(out, "device", *info->device ? info->device : NODE_CPU);
         if (info->n_parameters)
             buf_printf(out, ",\"parameters\":%llu", (unsigned long long)info->n_parameters);
+        if (strcmp(info->task, "embed") == 0) json_put_text(out, "rerank", "embeddings"); /* how it ranks */
+        json_put_text(out, "root", info->name);
+        buf_printf(out, ",\"parent\":null,\"max_model_len\":%u", info->n_ctx); /* root, parent: vLLM's */
         buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",
                    info->n_ctx, info->n_embd, info->n_vocab);
         for (size_t i = 0; i < info->n_labels; i++) json_put_text(out, NULL, info->labels[i]);
@@ -366,6 +370,48 @@ static void put_loadable(buf *out, const gateway_request *rq, const json_t *o, b
     buf_putc(out, '}');
 }
 
+/* ---- Anthropic's form ----------------------------------------------------------------------------- */
+
+static bool asks_as_anthropic(const gateway_request *rq)
+{
+    return !rq->ingress->of && request_header(rq, "anthropic-version");
+}
+
+/* Anthropic's pages hold at most a thousand. */
+static int read_page(const gateway_request *rq, char **ret_after, char **ret_before, anthropic_page *ret,
+                     api_error *e)
+{
+    int64_t limit = 0;
+    int rc = query_number(request_query(rq), "limit", 1, 1000, &limit, e);
+    if (rc == 0) rc = query_value(request_query(rq), "after_id", ret_after, e);
+    if (rc == 0) rc = query_value(request_query(rq), "before_id", ret_before, e);
+    *ret = (anthropic_page){.after_id = *ret_after, .before_id = *ret_before, .limit = (size_t)limit};
+    return rc;
+}
+
+/* `ours`: the list of models or the row of one, as other clients get it. */
+static void answer_for_anthropic(gateway_request *rq, const buf *ours, bool is_list)
+{
+    char *after = NULL, *before = NULL;
+    anthropic_page page;
+    json_t *o = NULL;
+    buf out = {0};
+    api_error e;
+    int rc = is_list ? read_page(rq, &after, &before, &page, &e) : 0;
+    if (rc == 0 && (ours->failed || json_parse(&o, ours->data, ours->len, "the models", NULL) != 0))
+        rc = api_error_nomem(&e);
+    if (rc == 0 && is_list && anthropic_put_models(&out, o, &page) != 0) rc = api_error_nomem(&e);
+    if (rc == 0 && !is_list) anthropic_put_model(&out, o);
+    if (rc == 0)
+        request_json(rq, 200, &out);
+    else
+        request_error(rq, &e);
+    json_decref(o);
+    buf_done(&out);
+    free(after);
+    free(before);
+}
+
 /* "loadable=true" of the query. 0, or an HTTP status with *e filled. */
 static int wants_loadable(const gateway_request *rq, bool *ret, api_error *e)
 {
@@ -413,7 +459,10 @@ void status_models(gateway_request *rq)
     size_t i;
     json_array_foreach(stored, i, o) put_loadable(&out, rq, o, &first);
     buf_puts(&out, "]}");
-    request_json(rq, 200, &out);
+    if (asks_as_anthropic(rq))
+        answer_for_anthropic(rq, &out, true);
+    else
+        request_json(rq, 200, &out);
     buf_done(&out);
 }
 
@@ -439,7 +488,10 @@ static void answer_row(gateway_request *rq, buf *row)
     buf out = {0};
     if (rq->alias)
         put_as_alias(&out, rq->alias, alias ? alias->model : json_text_of(rq->variant, "from"), row);
-    request_json(rq, 200, rq->alias ? &out : row);
+    if (asks_as_anthropic(rq))
+        answer_for_anthropic(rq, rq->alias ? &out : row, false);
+    else
+        request_json(rq, 200, rq->alias ? &out : row);
     buf_done(&out);
     buf_done(row);
 }
@@ -583,6 +635,7 @@ static void put_replica(buf *out, const replica *r)
     json_put_text(out, "state", describe_replica_state(r));
     json_put_text(out, "reason", r->reason);
     if (r->standby) buf_printf(out, ",\"standby\":true,\"stands_in\":%s", r->stands_in ? "true" : "false");
+    if (*r->process.report) json_put_text(out, "crash_report", r->process.report);
     buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->process.pid, r->process.n_restarts,
                r->process.n_crashes);
 }
@@ -654,25 +707,14 @@ void status_ready(gateway_request *rq)
     free(name);
 }
 
-/* Writing all series takes most of a millisecond, so it is done at most once a second, for whoever asks. */
-static void refresh_metrics(gateway *g, uint64_t now)
-{
-    if (g->metrics_at_ns && now - g->metrics_at_ns < METRICS_KEPT_NS) return;
-    g->metrics_at_ns = now;
-    buf_done(&g->metrics_text);
-    metrics_scrape(g->metrics, g->registry);
-    metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
-    metrics_set(g->metrics, METRIC_GATEWAY_RESTARTS, (double)handover_restarts(), NULL, NULL, NULL);
-    metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
-    metrics_set_work(g->metrics, METRIC_LOOP_WORK, loop_work_get());
-    metrics_set(g->metrics, METRIC_LOOP_WORK_MAX, (double)loop_work_get()->max_bytes, NULL, NULL, NULL);
-    metrics_put(&g->metrics_text, g->metrics);
-}
-
 void status_metrics(gateway_request *rq)
 {
-    gateway *g = rq->gateway;
-    refresh_metrics(g, rq->start_ns);
-    request_text(rq, g->metrics_text.failed ? 500 : 200, "text/plain; version=0.0.4; charset=utf-8",
-                 &g->metrics_text);
+    static const char *const TYPES[] = {[METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+                                        [METRICS_OPEN] =
+                                            "application/openmetrics-text; version=1.0.0; charset=utf-8"};
+    const char *accept = request_header(rq, "accept");
+    metrics_form form =
+        accept && strstr(accept, "application/openmetrics-text") ? METRICS_OPEN : METRICS_PROMETHEUS;
+    const buf *text = gateway_metrics_text(rq->gateway, rq->config, form);
+    request_text(rq, text->failed ? 500 : 200, TYPES[form], text);
 }

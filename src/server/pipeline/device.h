@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/sha256.h"
 
 #define DEVICES_MAX 256
 
@@ -37,6 +38,9 @@ typedef struct device_option {
     size_t n_calls;
     device_call *calls;
 } device_option;
+
+/* Of all that a run reads of them. False: out of memory. */
+bool devices_digest(const device *list, size_t n, sha256_digest *ret);
 
 /* What a bundled model would reply to take it: the worker takes the calls out again. NULL: no memory. */
 char *device_option_text(const device_option *o, arena *mem);

@@ -17,11 +17,16 @@ const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const
     return NULL;
 }
 
+bool pipeline_stage_acts(const config_stage *s)
+{
+    return s->kind->id == STAGE_HTTP || s->n_mcp > 0;
+}
+
 bool pipeline_is_deterministic(const config_pipeline *p)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
         if (p->stages[i].temperature > 0 || p->stages[i].kind->id == STAGE_RETRIEVE ||
-            p->stages[i].kind->id == STAGE_HTTP)
+            pipeline_stage_acts(&p->stages[i]))
             return false;
     return true;
 }
@@ -30,7 +35,7 @@ bool pipeline_may_call(const config_pipeline *p)
 {
     for (unsigned i = 0; i < p->n_stages; i++) {
         const config_stage *s = &p->stages[i];
-        bool none = s->schema || (s->tool_choice && strcmp(s->tool_choice, "none") == 0);
+        bool none = s->schema || s->n_mcp || (s->tool_choice && strcmp(s->tool_choice, "none") == 0);
         if (s->kind->gives & MAY_CALL && !none) return true;
     }
     return false;
@@ -200,7 +205,9 @@ static bool stage_holds(const config_pipeline *p, const stage_condition *c, cons
                    holds ? "unsure" : "sure", f->mean_prob, *c->mean_prob_below);
         return holds;
     }
-    buf_printf(why, "%s is %s", c->stage, *f->label ? f->label : "without a label");
+    buf_puts(why, c->stage);
+    buf_puts(why, " is ");
+    buf_puts(why, *f->label ? f->label : "without a label");
     if (!label_holds(c, f)) return false;
     if (c->score_min || c->score_below) buf_printf(why, " (score %.3f)", f->score);
     if (c->number_min || c->number_below) buf_printf(why, " (%.6g)", f->score);
@@ -267,21 +274,17 @@ static bool condition_holds(const config_pipeline *p, const stage_condition *c, 
 static bool any_holds(const config_pipeline *p, const stage_condition *c, unsigned n,
                       const pipeline_facts *facts, buf *why)
 {
-    buf misses = {0};
+    buf all = {0};
     bool found = false;
+    size_t last = 0;
     for (unsigned i = 0; i < n && !found; i++) {
-        buf one = {0};
-        found = condition_holds(p, &c[i], facts, &one);
-        if (found) {
-            buf_join(why, &one);
-        } else {
-            if (misses.len) buf_puts(&misses, "; ");
-            buf_join(&misses, &one);
-        }
-        buf_done(&one);
+        if (all.len) buf_puts(&all, "; ");
+        last = all.len;
+        found = condition_holds(p, &c[i], facts, &all);
     }
-    if (!found || misses.failed) buf_join(why, &misses);
-    buf_done(&misses);
+    why->failed |= all.failed;
+    if (!all.failed && n) buf_puts(why, buf_text(&all) + (found ? last : 0));
+    buf_done(&all);
     return found;
 }
 
@@ -329,7 +332,7 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
     buf said = {0};
     stage_verdict v = judge_conditions(p, s, &own, &said);
     bool silent = v == STAGE_RUN && pipeline_is_silent(p, i, facts);
-    const config_stage *held = v == STAGE_RUN && s->kind->id == STAGE_HTTP ? held_by(p, i, facts) : NULL;
+    const config_stage *held = v == STAGE_RUN && pipeline_stage_acts(s) ? held_by(p, i, facts) : NULL;
     if ((!silent && !held) || said.failed)
         buf_join(why, &said);
     else if (silent)

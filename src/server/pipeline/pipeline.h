@@ -201,11 +201,14 @@ typedef struct config_stage {
     unsigned n_tools;
     const char *tool_choice; /* auto (NULL), required, none, or a tool's name */
     bool several_calls;
-    void *own;        /* what its kind loaded for it (pipeline_open) */
-    uint32_t needs;   /* bit i: waits for stage i; computed by pipeline_check, as are these: */
-    uint32_t reads;   /* bit i: it reads what stage i came to, so that it is silent with it */
-    bool reads_input; /* and it reads the input */
-    bool is_typed;    /* a later stage reads what it came to as JSON */
+    const char **mcp; /* generate: servers of the configuration's mcp_servers whose tools it calls, */
+    unsigned n_mcp;
+    unsigned mcp_rounds; /* calls at most; 0: 4 */
+    void *own;           /* what its kind loaded for it (pipeline_open) */
+    uint32_t needs;      /* bit i: waits for stage i; computed by pipeline_check, as are these: */
+    uint32_t reads;      /* bit i: it reads what stage i came to, so that it is silent with it */
+    bool reads_input;    /* and it reads the input */
+    bool is_typed;       /* a later stage reads what it came to as JSON */
 } config_stage;
 
 typedef struct config_pipeline {
@@ -214,6 +217,7 @@ typedef struct config_pipeline {
     const char *functions;  /* the table of offered functions (converse/function_table.h); NULL: none */
     config_device *devices; /* the default list; a request's context replaces it */
     unsigned n_devices;
+    sha256_digest devices_digest; /* of devices; pipeline_open */
     config_stage *stages;
     unsigned n_stages;
     const stage_registry *kinds; /* where the kinds of its stages stand; NULL: PLAIN_STAGES */
@@ -325,6 +329,8 @@ bool pipeline_uses(const config_pipeline *p, const char *name);
 const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const char *name);
 /* True when every stage that may run is greedy and none looks into documents or asks other hosts, which
  * change: the same input always gives the same answer. */
+/* Does it ask others, who may do something? Then no guard may hold the request back. */
+bool pipeline_stage_acts(const config_stage *s);
 bool pipeline_is_deterministic(const config_pipeline *p);
 /* May its answer have calls? A generate stage calls nothing where tool_choice is none, or a schema is to be obeyed. */
 bool pipeline_may_call(const config_pipeline *p);

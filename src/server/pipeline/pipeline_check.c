@@ -418,6 +418,8 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"tools", st->n_tools != 0},
         {"tool_choice", st->tool_choice != NULL},
         {"parallel_tool_calls", st->several_calls},
+        {"mcp", st->n_mcp != 0},
+        {"mcp_rounds", st->mcp_rounds != 0},
         {"near", st->near_stage != NULL},
         {"timeout_ms", st->timeout_ms != 0},
         {"lexicon", st->lexicon_path != NULL},
@@ -573,6 +575,23 @@ static void await_guards(site *s)
         if (s->p->stages[i].kind->passes) s->p->stages[s->stage].needs |= 1u << i;
 }
 
+/* Its tools are those of its servers. */
+static int check_mcp(const site *s, const config_stage *st, shoal_err *err)
+{
+    const char *with = st->n_tools                                               ? "tools"
+                       : st->schema                                              ? "schema"
+                       : st->choices                                             ? "choices"
+                       : st->several_calls                                       ? "parallel_tool_calls"
+                       : pipeline_each(st)                                       ? "foreach or reduce"
+                       : st->tool_choice && strcmp(st->tool_choice, "none") == 0 ? "tool_choice: none"
+                       : pipeline_named_tool(st)                                 ? "tool_choice: a tool"
+                                                                                 : NULL;
+    if (!st->n_mcp && st->mcp_rounds)
+        return err_set(err, SHOAL_EINVALID, "%smcp_rounds: the stage has no 'mcp'", s->path);
+    if (!st->n_mcp || !with) return 0;
+    return err_set(err, SHOAL_EINVALID, "%smcp: cannot stand beside %s", s->path, with);
+}
+
 static int check_stage(site *s, shoal_err *err)
 {
     config_stage *st = &s->p->stages[s->stage];
@@ -593,7 +612,8 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_template(s, "path", st->path, err);
     if (!rc) rc = check_template(s, "body", st->body, err);
     if (!rc) rc = check_http(s, st, err);
-    if (st->kind->id == STAGE_HTTP) await_guards(s);
+    if (!rc) rc = check_mcp(s, st, err);
+    if (pipeline_stage_acts(st)) await_guards(s);
     return rc ? rc : check_read(s, st, err);
 }
 

@@ -3,7 +3,7 @@
 
 int pipeline_open(config_pipeline *p, const char *where, shoal_err *err)
 {
-    int rc = 0;
+    int rc = devices_digest(p->devices, p->n_devices, &p->devices_digest) ? 0 : err_nomem(err);
     for (unsigned i = 0; !rc && i < p->n_stages; i++)
         if (p->stages[i].kind->open && !p->stages[i].own) rc = p->stages[i].kind->open(p, i, where, err);
     return rc;

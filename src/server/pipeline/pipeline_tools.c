@@ -93,7 +93,7 @@ int pipeline_check_tools(const config_stage *st, const char *path, shoal_err *er
         found |= named && strcmp(st->tools[i].name, named) == 0;
     }
     if (rc != 0) return rc;
-    if (!st->n_tools && (st->several_calls || (st->tool_choice && strcmp(st->tool_choice, "none") != 0)))
+    if (!st->n_tools && !st->n_mcp && (st->several_calls || (st->tool_choice && strcmp(st->tool_choice, "none") != 0)))
         return err_set(err, SHOAL_EINVALID, "%s%s: there are no 'tools' that it could be about", path,
                        st->tool_choice ? "tool_choice" : "parallel_tool_calls");
     if (!found)

@@ -21,7 +21,7 @@ const stage_kind STAGE_KINDS[N_STAGE_IDS] = {
     [STAGE_CLASSIFY] = {STAGE_CLASSIFY, "classify", "classify", LABELLED | TEMPLATE, ADAPTED "input"},
     [STAGE_TAG] = {STAGE_TAG, "tag", "tag", TEMPLATE, ADAPTED "input"},
     [STAGE_GENERATE] = {STAGE_GENERATE, "generate", "generate", SPOKEN | GIVES_PROB | MAY_CALL | REPEATS,
-                        WRITES "system prompt schema choices near tools tool_choice parallel_tool_calls"},
+                        WRITES "system prompt schema choices near tools tool_choice parallel_tool_calls mcp mcp_rounds"},
     [STAGE_EMBED] = {STAGE_EMBED, "embed", "embed", LABELLED | TEMPLATE, ADAPTED "input candidates!"},
     [STAGE_RERANK] = {STAGE_RERANK, "rerank", "rerank", LABELLED | TEMPLATE, ADAPTED "input documents!"},
     [STAGE_SEQ2SEQ] = {STAGE_SEQ2SEQ, "seq2seq", "seq2seq", SPOKEN | GIVES_PROB | TEMPLATE,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls/observer.h"
 #include "pipeline/pipeline_template.h"
 
 void process_stage_done(stage_run *s)
@@ -21,13 +22,13 @@ void process_stage_done(stage_run *s)
     json_decref(s->slots);
     json_decref(s->results);
     json_decref(s->details);
-    json_decref(s->trace);
     json_decref(s->value);
 }
 
 static void run_free(process_run *r)
 {
     for (size_t i = 0; i < r->n_stages; i++) process_stage_done(&r->stages[i]);
+    buf_done(&r->out);
     arena_free(r->memory);
     free(r->facts);
     free(r);
@@ -39,10 +40,15 @@ static void cancel_calls(process_run *r)
         calls_cancel(r->stages[i].call);
         find_cancel(r->stages[i].find);
         hosts_cancel(r->stages[i].http);
+        mcp_cancel(r->stages[i].mcp);
         r->stages[i].call = NULL;
         r->stages[i].find = NULL;
         r->stages[i].http = NULL;
+        r->stages[i].mcp = NULL;
+        if (r->stages[i].tools_of)
+            process_runner(&r->stages[i])->done(&r->stages[i]); /* while the pipeline is there */
         process_each_cancel(r->stages[i].each);
+        process_tell_span(&r->stages[i], NULL);
     }
 }
 
@@ -132,14 +138,13 @@ static void process_finish(process_run *r, const config_stage *failed, const cal
     o.partial = r->partial;
     o.asks = r->asks;
     if (!failed) process_tell_rest(r);
-    if (!failed) o.answer = process_answer(r, &o);
+    if (!failed) process_answer(r, &o);
     call_result none = process_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {
         o.failed = r->stages[0].stage;
         o.failure = &none;
     }
     r->done(r->user, &o);
-    json_decref(o.answer);
     run_free(r);
 }
 
@@ -182,6 +187,7 @@ void process_settle(stage_run *s, const call_result *r)
     s->call = NULL;
     s->find = NULL;
     s->http = NULL;
+    s->mcp = NULL;
     f->state = r->status ? STAGE_FAILED : STAGE_DONE;
     if (f->state == STAGE_DONE) {
         f->label = buf_text(&s->label);
@@ -196,6 +202,7 @@ void process_settle(stage_run *s, const call_result *r)
     }
     if (f->state == STAGE_DONE) take_value(s);
     process_trace_call(s, r);
+    process_tell_span(s, r);
     /* Optional is what a model cannot do, not what this process lacks the memory for. */
     if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))
         process_finish(run, s->stage, r);
@@ -213,7 +220,9 @@ void process_settle_broken(stage_run *s, const call_result *r, const char *messa
 
 void process_note_timing(stage_run *s, const Shoal__V1__Timing *t)
 {
-    if (t) s->times = (stage_times){.known = true, .queue_ms = t->queue_ms, .prefill_ms = t->compute_ms};
+    if (!t) return;
+    s->times = (stage_times){
+        .known = true, .queue_ms = t->queue_ms, .prefill_ms = t->compute_ms, .cpu_ms = t->cpu_ms};
 }
 
 static bool fail_without_memory(stage_run *s)
@@ -254,7 +263,7 @@ const char *process_text(const stage_run *s)
 
 bool process_is_asking(const stage_run *s)
 {
-    return s->call || s->find || s->http;
+    return s->call || s->find || s->http || s->mcp;
 }
 
 /* The stage could not even begin. False: the run is over. */
@@ -264,6 +273,7 @@ static bool fail_start(stage_run *s, int status, const char *message)
     if (status == SHOAL_ENOMEM) return fail_without_memory(s);
     process_fact(s)->state = STAGE_FAILED;
     process_trace_call(s, &r);
+    process_tell_span(s, &r);
     if (s->stage->optional) {
         process_tell_stage(s);
         return true;
@@ -283,6 +293,7 @@ static bool start_stage(stage_run *s)
     }
     process_fact(s)->state = STAGE_RUNNING;
     s->start_ns = env_now_ns(s->run->in->time);
+    s->span = call_spans_begin(&ctx.spans, &s->run->ctx.spans);
     bool each = pipeline_each(s->stage);
     int rc = each ? process_each_start(s, &ctx, &s->err) : process_start_kind(s, &ctx);
     if (rc) return fail_start(s, rc, s->err.message);
@@ -291,6 +302,8 @@ static bool start_stage(stage_run *s)
     if (each) process_fact(s)->text = buf_text(&s->text);
     take_value(s);
     process_trace_rule(s);
+    call_result well = process_alone(s->stage, 0, "");
+    process_tell_span(s, &well);
     process_tell_stage(s);
     return true;
 }
@@ -307,7 +320,7 @@ static bool fail_without(stage_run *s, medium m)
 static bool is_left_out(stage_run *s)
 {
     size_t first = s->run->in->first_stages;
-    bool out = first && (s->index >= first || s->stage->kind->id == STAGE_HTTP);
+    bool out = first && (s->index >= first || pipeline_stage_acts(s->stage));
     if (out) buf_puts(&s->why, "a question is asked once more");
     return out;
 }

@@ -54,6 +54,7 @@ typedef struct process_input {
     bool stream;                       /* the client wants to see it going on, */
     const struct process_watch *watch; /* and this is who shows it (process_events.h); NULL: nobody */
     const env *time;                   /* with timers, so that rules of a long list hold up no loop */
+    struct mcp_client *mcp;            /* whose tools generate stages call (mcp/mcp_client.h) */
     struct hosts *hosts;               /* that http stages ask (hosts/hosts.h) */
     char *context;                     /* free text, "" when none */
     arena *memory;                     /* what the request brought */
@@ -81,7 +82,7 @@ int process_parse_form(process_input *ret, const gateway_config *config, const c
  * in->turns, in->time and in->owner are set. Returns 0 or the HTTP status in *e. */
 int process_take_answer(process_input *in, api_error *e);
 /* The run of `in` gave this answer, which its session's next request may be about. */
-void process_note_turn(const process_input *in, const json_t *answer);
+void process_note_turn(const process_input *in, const char *answer, size_t len);
 /* The same for a chat, whose messages are all that is known: the turn is the one just before in->text. A yes to "Do you
  * mean: ...?" carries out what was offered, whatever else the messages say; what else the turn tells of in->text is
  * put into it and into in->subject. A reply that the request would not have got tells nothing. Nothing to ask in->confirms. */
@@ -92,19 +93,24 @@ int process_take_turn(process_input *in, const process_turn *turn, api_error *e)
 int process_may_answer(unsigned *ret_stages, const process_input *in);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
+/* Of numbers in an answer: they print a rounded one as it was rounded, where all 17 show the binary fraction. */
+#define PROCESS_DIGITS 15
+
 /* ---- the run (process.c) ------------------------------------------------------------------------ */
 
 /* How a run ended; borrowed until the callback returns. */
 typedef struct process_outcome {
     const config_stage *failed; /* the stage that failed the run, NULL on success */
     const call_result *failure; /* how its call ended */
-    json_t *answer;             /* on success: the response object without "id" and "ms" */
+    const buf *answer;          /* on success: the response object without "id" and "ms" */
     const degraded *degraded;   /* a stage was answered by another model than its own; NULL: none */
     bool partial; /* an optional stage failed, or a time limit cut one: an answer, but none to keep */
     bool asks;    /* a guard asked back, and its token is for this request alone */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;
 typedef void (*process_done_fn)(void *user, const process_outcome *o);
+/* The answer, for who reads it; the caller's. NULL: the run failed, or out of memory. */
+json_t *process_outcome_json(const process_outcome *o);
 
 typedef struct process_run process_run;
 

@@ -1,96 +1,133 @@
-/* process_answer.c: what a run found, as JSON: the trace of each stage, and the answer. */
+/* process_answer.c: what a run found, as JSON: the trace of each stage, and the answer. Both are written into run->out,
+ * one after the other. */
 #include <math.h>
 #include <string.h>
 
 #include "json/json.h"
+#include "json/json_put.h"
 #include "process/process_each.h"
 
-static void put_ms(stage_run *s, json_t *t, const char *key, double ms)
+/* ---- the trace: entries are written as stages end --------------------------------------------- */
+
+static void put_ms(buf *out, const char *key, double ms)
 {
-    process_put(s->run, t, key, isfinite(ms) ? json_real(round(ms * 1e3) / 1e3) : json_null());
+    json_put_real(out, key, round(ms * 1e3) / 1e3, PROCESS_DIGITS);
 }
 
 /* When it began, from the run's beginning, and where its time went. */
-static void put_times(stage_run *s, json_t *t)
+static void put_times(const stage_run *s, buf *out)
 {
-    if (s->start_ns) put_ms(s, t, "at_ms", (double)(s->start_ns - s->run->start_ns) / 1e6);
+    if (s->start_ns) put_ms(out, "at_ms", (double)(s->start_ns - s->run->start_ns) / 1e6);
     if (!s->times.known) return;
-    put_ms(s, t, "queue_ms", s->times.queue_ms);
-    put_ms(s, t, "prefill_ms", s->times.prefill_ms);
-    if (s->stage->kind->gives & GIVES_PROB) put_ms(s, t, "decode_ms", s->times.decode_ms);
+    put_ms(out, "queue_ms", s->times.queue_ms);
+    put_ms(out, "prefill_ms", s->times.prefill_ms);
+    if (s->stage->kind->gives & GIVES_PROB) put_ms(out, "decode_ms", s->times.decode_ms);
+    if (s->times.cpu_ms > 0) put_ms(out, "cpu_ms", s->times.cpu_ms);
 }
 
-static json_t *trace_new(const stage_run *s, bool ran)
+static buf *trace_begin(const stage_run *s, bool ran)
 {
-    json_t *t = json_object();
-    process_put(s->run, t, "stage", json_string(s->stage->name));
-    process_put(s->run, t, "kind", json_string(s->stage->kind->name));
-    if (s->stage->model) process_put(s->run, t, "model", json_string(s->stage->model));
-    if (s->stage->adapter) process_put(s->run, t, "adapter", json_string(s->stage->adapter));
-    process_put(s->run, t, "ran", json_boolean(ran));
-    process_put(s->run, t, "why", json_string(buf_text(&s->why)));
-    return t;
+    buf *out = &s->run->out;
+    buf_clear(out);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "stage", s->stage->name);
+    json_put_text(out, "kind", s->stage->kind->name);
+    if (s->stage->model) json_put_text(out, "model", s->stage->model);
+    if (s->stage->adapter) json_put_text(out, "adapter", s->stage->adapter);
+    json_put_bool(out, "ran", ran);
+    json_put_text(out, "why", buf_text(&s->why));
+    return out;
+}
+
+static void trace_end(stage_run *s)
+{
+    process_run *r = s->run;
+    buf_putc(&r->out, '}');
+    s->trace = r->out.failed ? NULL : arena_strndup(r->memory, r->out.data, r->out.len);
+    r->lacks_memory |= !s->trace;
 }
 
 void process_trace_skipped(stage_run *s)
 {
-    s->trace = trace_new(s, false);
+    trace_begin(s, false);
+    trace_end(s);
 }
 
-static void trace_facts(stage_run *s, json_t *t)
+/* The members of the stage's details. */
+static void put_members(buf *out, const json_t *details)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)details, key, v) json_put_json(out, key, v, PROCESS_DIGITS);
+}
+
+static void trace_facts(stage_run *s, buf *out)
 {
     unsigned gives = s->stage->kind->gives;
     const stage_fact *f = process_fact(s);
     if (gives & GIVES_SCORE) {
-        process_put(s->run, t, "label", json_string(f->label));
-        process_put(s->run, t, "score", process_rounded(f->score));
+        json_put_text(out, "label", f->label);
+        process_put_rounded(out, "score", f->score);
     }
     if (gives & GIVES_PROB) {
-        process_put(s->run, t, "completion_tokens", json_integer(s->n_generated));
-        process_put(s->run, t, "mean_prob", process_rounded(f->mean_prob));
+        json_put_integer(out, "completion_tokens", s->n_generated);
+        process_put_rounded(out, "mean_prob", f->mean_prob);
     }
-    if (s->stage->n_tools) process_put(s->run, t, "calls", process_calls(s->run, s));
-    if (*s->finish) process_put(s->run, t, "finish_reason", json_string(s->finish));
-    if (s->details && json_object_update(t, s->details) != 0) s->run->lacks_memory = true;
-    if (s->results) process_put(s->run, t, "results", json_incref(s->results));
+    if (s->stage->n_tools) {
+        json_t *calls = process_calls(s->run, s);
+        json_put_json(out, "calls", calls, PROCESS_DIGITS);
+        json_decref(calls);
+    }
+    if (*s->finish) json_put_text(out, "finish_reason", s->finish);
+    put_members(out, s->details);
+    if (s->results) json_put_json(out, "results", s->results, PROCESS_DIGITS);
+}
+
+static void put_degraded(buf *out, const call_result *r)
+{
+    json_put_open(out, "degraded", '{');
+    json_put_text(out, "wanted", r->wanted);
+    json_put_text(out, "answered_by", r->model);
+    json_put_text(out, "why", r->why);
+    buf_putc(out, '}');
 }
 
 void process_trace_call(stage_run *s, const call_result *r)
 {
-    json_t *t = s->trace = trace_new(s, true);
+    buf *out = trace_begin(s, true);
     if (s->each) {
-        process_each_trace(s, t);
+        process_each_trace(s, out);
     } else {
-        put_ms(s, t, "ms", r->ms);
-        process_put(s->run, t, "replica", json_string(r->replica_id));
-        process_put(s->run, t, "version", json_string(r->version));
-        process_put(s->run, t, "quantisation", json_string(r->quantisation));
+        put_ms(out, "ms", r->ms);
+        json_put_text(out, "replica", r->replica_id);
+        json_put_text(out, "version", r->version);
+        json_put_text(out, "quantisation", r->quantisation);
     }
-    put_times(s, t);
+    put_times(s, out);
     if (s->stage->model && *r->model && strcmp(r->model, s->stage->model) != 0) /* it names a route */
-        process_put(s->run, t, "answered_by", json_string(r->model));
-    if (r->trace) process_put(s->run, t, "ensemble", json_string(r->trace));
-    if (r->wanted)
-        process_put(s->run, t, "degraded",
-                    json_pack("{s:s,s:s,s:s}", "wanted", r->wanted, "answered_by", r->model, "why", r->why));
-    if (process_fact(s)->state == STAGE_FAILED) {
-        process_put(s->run, t, "error", json_string(r->message));
-        return;
-    }
-    if (s->n_prompt) process_put(s->run, t, "prompt_tokens", json_integer(s->n_prompt));
-    if (!s->each) trace_facts(s, t);
+        json_put_text(out, "answered_by", r->model);
+    if (r->trace) json_put_text(out, "ensemble", r->trace);
+    if (r->wanted) put_degraded(out, r);
+    bool failed = process_fact(s)->state == STAGE_FAILED;
+    if (failed) json_put_text(out, "error", r->message);
+    if (!failed && s->n_prompt) json_put_integer(out, "prompt_tokens", s->n_prompt);
+    if (!failed && !s->each) trace_facts(s, out);
+    trace_end(s);
 }
 
 void process_trace_rule(stage_run *s)
 {
-    s->trace = trace_new(s, true);
+    buf *out = trace_begin(s, true);
     if (s->each)
-        process_each_trace(s, s->trace);
+        process_each_trace(s, out);
     else
-        process_put(s->run, s->trace, "verdict", json_string(process_fact(s)->label));
-    put_times(s, s->trace);
-    if (s->details) process_put(s->run, s->trace, "result", json_incref(s->details));
+        json_put_text(out, "verdict", process_fact(s)->label);
+    put_times(s, out);
+    if (s->details) json_put_json(out, "result", s->details, PROCESS_DIGITS);
+    trace_end(s);
 }
+
+/* ---- the answer ------------------------------------------------------------------------------- */
 
 /* The first stage of this kind that is done. */
 static stage_run *result_of(process_run *r, stage_id kind)
@@ -111,74 +148,92 @@ stage_run *process_speaker(process_run *r)
     return NULL;
 }
 
-static json_t *usage_json(process_run *r, process_outcome *o)
+static void put_usage(process_run *r, process_outcome *o)
 {
     for (size_t i = 0; i < r->n_stages; i++) {
         o->n_prompt_tokens += r->stages[i].n_prompt;
         o->n_generated_tokens += r->stages[i].n_generated;
     }
-    json_t *u = json_object();
-    process_put(r, u, "prompt_tokens", json_integer((json_int_t)o->n_prompt_tokens));
-    process_put(r, u, "completion_tokens", json_integer((json_int_t)o->n_generated_tokens));
-    process_put(r, u, "total_tokens", json_integer((json_int_t)(o->n_prompt_tokens + o->n_generated_tokens)));
-    return u;
+    json_put_open(&r->out, "usage", '{');
+    json_put_integer(&r->out, "prompt_tokens", (int64_t)o->n_prompt_tokens);
+    json_put_integer(&r->out, "completion_tokens", (int64_t)o->n_generated_tokens);
+    json_put_integer(&r->out, "total_tokens", (int64_t)(o->n_prompt_tokens + o->n_generated_tokens));
+    buf_putc(&r->out, '}');
+}
+
+static void put_null(buf *out, const char *key)
+{
+    json_put_key(out, key);
+    buf_puts(out, "null");
+}
+
+static void put_text_or_null(buf *out, const char *key, const char *s)
+{
+    if (s)
+        json_put_text(out, key, s);
+    else
+        put_null(out, key);
 }
 
 /* Of the classifier; where a rule answers and knows better, of that: a guess beside it would say something else. */
-static json_t *intent_json(process_run *r, stage_run *s, const stage_run *reply)
+static void put_intent(buf *out, stage_run *s, const stage_run *reply)
 {
-    if (!s) return json_null();
-    const stage_runner *by = reply ? process_runner(reply) : NULL;
+    const stage_runner *by = s && reply ? process_runner(reply) : NULL;
     const char *label = by && by->intent ? by->intent(reply) : NULL;
-    json_t *o = json_object();
-    process_put(r, o, "label", json_string(label ? label : process_fact(s)->label));
-    process_put(r, o, "score", label ? json_real(1) : process_rounded(process_fact(s)->score));
-    process_put(r, o, "by", json_string(label ? reply->stage->name : s->stage->name));
-    return o;
+    if (!s) {
+        put_null(out, "intent");
+        return;
+    }
+    json_put_open(out, "intent", '{');
+    json_put_text(out, "label", label ? label : process_fact(s)->label);
+    process_put_rounded(out, "score", label ? 1 : process_fact(s)->score);
+    json_put_text(out, "by", label ? reply->stage->name : s->stage->name);
+    buf_putc(out, '}');
 }
 
 /* What was heard, null when nothing was; absent where nobody listens. */
-static void put_heard(process_run *r, json_t *a)
+static void put_heard(process_run *r)
 {
     bool listens = false;
     for (size_t i = 0; i < r->n_stages; i++) listens |= r->stages[i].stage->kind->id == STAGE_TRANSCRIBE;
     if (!listens) return;
     pipeline_facts facts = {.input = "", .stages = r->facts};
     const char *heard = pipeline_input(r->in->pipeline, r->n_stages, &facts);
-    process_put(r, a, "heard", *heard ? json_string(heard) : json_null());
+    put_text_or_null(&r->out, "heard", *heard ? heard : NULL);
 }
 
 /* What stages came to that make lists, or JSON of their own: in full, by their names; absent without such. */
-static void put_results(process_run *r, json_t *a)
+static void put_results(process_run *r)
 {
-    json_t *results = json_object();
+    bool any = false;
     for (size_t i = 0; i < r->n_stages; i++) {
         const config_stage *st = r->stages[i].stage;
         if (!process_is_result(st) || r->facts[i].state != STAGE_DONE) continue;
-        process_put(r, results, st->name, json_incref(r->stages[i].value));
+        if (!any) json_put_open(&r->out, "results", '{');
+        json_put_json(&r->out, st->name, r->stages[i].value, PROCESS_DIGITS);
+        any = true;
     }
-    if (json_object_size(results)) process_put(r, a, "results", json_incref(results));
-    json_decref(results);
+    if (any) buf_putc(&r->out, '}');
 }
 
 /* The results of the last stage of this kind, as its trace has them; nothing where there is none. */
-static void put_details(process_run *r, json_t *a, const stage_kind *kind)
+static void put_details(process_run *r, const stage_kind *kind)
 {
     for (size_t i = r->n_stages; i-- > 0;) {
         if (r->stages[i].stage->kind != kind || !r->stages[i].details) continue;
-        process_put(r, a, kind->answer, json_incref(r->stages[i].details));
+        json_put_json(&r->out, kind->answer, r->stages[i].details, PROCESS_DIGITS);
         return;
     }
 }
 
 /* Of each kind that has them. Where the request is held back, those of guards alone: who does not look at the
  * guard has nothing to act on. */
-static void put_all_details(process_run *r, json_t *a, bool held)
+static void put_all_details(process_run *r, bool held)
 {
     const stage_registry *kinds = r->in->pipeline->kinds;
     for (size_t i = 0; kinds && i < kinds->n_stages; i++) {
         const stage_kind *k = kinds->stages[i].kind;
-        if (k->gives & GIVES_DETAILS && (!held || k->passes)) put_details(r, a, k);
+        if (k->gives & GIVES_DETAILS && (!held || k->passes)) put_details(r, k);
     }
 }
 
@@ -189,27 +244,57 @@ static bool offers_tools(const config_pipeline *p)
     return false;
 }
 
-json_t *process_answer(process_run *r, process_outcome *o)
+/* What it calls; all of it where that is more than one call, or where tools were offered. */
+static void put_calls(process_run *r, const stage_run *reply)
+{
+    json_t *calls = process_calls(r, reply);
+    const json_t *first = json_array_get(calls, 0);
+    if (first)
+        json_put_json(&r->out, "tool_call", first, PROCESS_DIGITS);
+    else
+        put_null(&r->out, "tool_call");
+    if (json_array_size(calls) > 1) json_put_json(&r->out, "tool_calls", calls, PROCESS_DIGITS);
+    if (offers_tools(r->in->pipeline)) json_put_json(&r->out, "calls", calls, PROCESS_DIGITS);
+    r->lacks_memory |= !calls;
+    json_decref(calls);
+}
+
+void process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
     stage_run *reply = process_speaker(r);
-    json_t *a = json_object(), *trace = json_array(), *calls = process_calls(r, reply);
-    process_put(r, a, "object", json_string("shoal.process"));
-    process_put(r, a, "pipeline", json_string(r->in->pipeline->name));
-    process_put(r, a, "text", reply ? json_string(process_text(reply)) : json_null());
-    put_heard(r, a);
-    process_put(r, a, "intent", intent_json(r, intent, reply));
-    process_put(r, a, "slots", slots ? json_incref(slots->slots) : json_array());
-    process_put(r, a, "tool_call",
-                json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
-    if (json_array_size(calls) > 1) process_put(r, a, "tool_calls", json_incref(calls));
-    if (offers_tools(r->in->pipeline)) process_put(r, a, "calls", json_incref(calls));
-    json_decref(calls);
+    const char *text = reply ? process_text(reply) : NULL;
+    buf *out = &r->out;
+    buf_clear(out);
+    json_put_open(out, NULL, '{');
+    json_put_text(out, "object", "shoal.process");
+    json_put_text(out, "pipeline", r->in->pipeline->name);
+    put_text_or_null(out, "text", text);
+    put_heard(r);
+    put_intent(out, intent, reply);
+    if (slots)
+        json_put_json(out, "slots", slots->slots, PROCESS_DIGITS);
+    else
+        json_put_texts(out, "slots", NULL, 0);
+    put_calls(r, reply);
     bool held = reply && process_is_held_back(reply);
-    if (!held) put_results(r, a);
-    put_all_details(r, a, held);
-    for (size_t i = 0; i < r->n_stages; i++) process_add(r, trace, json_incref(r->stages[i].trace));
-    process_put(r, a, "trace", trace);
-    process_put(r, a, "usage", usage_json(r, o));
-    return a;
+    if (!held) put_results(r);
+    put_all_details(r, held);
+    json_put_open(out, "trace", '[');
+    for (size_t i = 0; i < r->n_stages; i++) {
+        json_put_key(out, NULL);
+        buf_puts(out, r->stages[i].trace ? r->stages[i].trace : "null");
+    }
+    buf_putc(out, ']');
+    put_usage(r, o);
+    buf_putc(out, '}');
+    o->answer = out;
+    r->lacks_memory |= out->failed || (reply && !text);
+}
+
+json_t *process_outcome_json(const process_outcome *o)
+{
+    json_t *v = NULL;
+    if (o->answer) json_parse_own(&v, o->answer->data, o->answer->len, "an answer", NULL);
+    return v;
 }

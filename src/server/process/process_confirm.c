@@ -178,16 +178,24 @@ int process_take_answer(process_input *in, api_error *e)
     return status ? status : follow_session(in, e);
 }
 
-/* Where it cannot be kept, the next request means what it means alone. */
-void process_note_turn(const process_input *in, const json_t *answer)
+static void note_turn(const process_input *in, const json_t *answer)
 {
     sha256_digest session;
     const char *heard = json_string_value(json_object_get(answer, "heard"));
     process_turn t = {.request = *in->text || !heard ? in->text : heard,
                       .subject = in->subject ? in->subject : "",
                       .reply = json_string_value(json_object_get(answer, "text"))};
-    if (!in->turns || !in->session || !t.reply || session_digest(&session, in)) return;
+    if (!t.reply || session_digest(&session, in)) return;
     turns_put(in->turns, &session, &t, env_now_ns(in->time) + TURN_S * 1000000000ull);
+}
+
+/* Where it cannot be kept, the next request means what it means alone. */
+void process_note_turn(const process_input *in, const char *answer, size_t len)
+{
+    json_t *read = NULL;
+    if (!in->turns || !in->session || json_parse(&read, answer, len, "an answer", NULL)) return;
+    note_turn(in, read);
+    json_decref(read);
 }
 
 int process_take_turn(process_input *in, const process_turn *turn, api_error *e)

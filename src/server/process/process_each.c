@@ -7,6 +7,7 @@
 
 #include "time/env.h"
 #include "json/json.h"
+#include "json/json_put.h"
 
 struct stage_each {
     const config_each *how;
@@ -389,11 +390,11 @@ bool process_each_is_over(const stage_run *s)
     return s->each->over;
 }
 
-void process_each_trace(stage_run *s, json_t *t)
+void process_each_trace(const stage_run *s, buf *out)
 {
     const stage_each *e = s->each;
-    process_put(s->run, t, "items", json_integer(e->n_items));
-    if (reduces(s)) process_put(s->run, t, "rounds", json_integer(e->n_rounds));
-    process_put(s->run, t, "ms", json_real(round(ms_since_start(e) * 1e3) / 1e3));
-    if (json_array_size(e->errors)) process_put(s->run, t, "failed", json_incref(e->errors));
+    json_put_integer(out, "items", (int64_t)e->n_items);
+    if (reduces(s)) json_put_integer(out, "rounds", (int64_t)e->n_rounds);
+    json_put_real(out, "ms", round(ms_since_start(e) * 1e3) / 1e3, PROCESS_DIGITS);
+    if (json_array_size(e->errors)) json_put_json(out, "failed", e->errors, PROCESS_DIGITS);
 }

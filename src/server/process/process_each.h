@@ -32,7 +32,7 @@ bool process_each_is_over(const stage_run *s);
 void process_each_cancel(stage_each *e);
 void process_each_free(stage_each *e);
 /* Items, rounds and failures into the stage's entry of the trace. */
-void process_each_trace(stage_run *s, json_t *t);
+void process_each_trace(const stage_run *s, buf *out);
 
 /* The items that `each` names, as the stage sees them: a JSON array, the caller's. SHOAL_ELIMIT: more than
  * `max`; SHOAL_EINVALID: it is no list; SHOAL_ENOMEM. (process_items.c) */

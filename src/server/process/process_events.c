@@ -6,11 +6,12 @@
 #include "json/json.h"
 #include "json/json_put.h"
 #include "messages/event.h"
+#include "process/process.h"
 
-void process_events_stage(buf *out, const json_t *entry)
+void process_events_stage(buf *out, const char *entry)
 {
     event_begin(out, EVENT_DATA, "stage");
-    if (json_put_digits(out, entry, 15)) out->failed = true;
+    buf_puts(out, entry);
     event_end(out);
 }
 
@@ -41,7 +42,15 @@ void process_events_replay(buf *out, const char *body, size_t n)
     size_t i;
     const json_t *entry;
     if (json_parse(&answer, body, n, "answer", NULL)) out->failed = true;
-    json_array_foreach(json_object_get(answer, "trace"), i, entry) process_events_stage(out, entry);
+    buf text_of = {0};
+    json_array_foreach(json_object_get(answer, "trace"), i, entry)
+    {
+        buf_clear(&text_of);
+        json_put_digits(&text_of, entry, PROCESS_DIGITS);
+        process_events_stage(out, buf_text(&text_of));
+    }
+    out->failed |= text_of.failed;
+    buf_done(&text_of);
     const json_t *text = json_object_get(answer, "text");
     if (text) process_events_text(out, json_string_value(text), json_string_length(text));
     json_decref(answer);

@@ -10,18 +10,16 @@
 #ifndef PROCESS_PROCESS_EVENTS_H
 #define PROCESS_PROCESS_EVENTS_H
 
-#include <jansson.h>
-
 #include "base/buf.h"
 
 /* Who sees a run going on (process_input.watch). Neither may end the run. */
 typedef struct process_watch {
     void *user;
-    void (*stage)(void *user, const json_t *entry);
+    void (*stage)(void *user, const char *entry); /* its JSON */
     void (*text)(void *user, const char *text, size_t n);
 } process_watch;
 
-void process_events_stage(buf *out, const json_t *entry);
+void process_events_stage(buf *out, const char *entry);
 void process_events_text(buf *out, const char *text, size_t n);
 /* body: the answer without id and ms. */
 void process_events_answer(buf *out, const char *id, double ms, const char *body, size_t n);

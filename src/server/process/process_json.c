@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "json/json_put.h"
 #include "json/json.h"
 #include "process/stage_run.h"
 
@@ -15,10 +16,19 @@ void process_add(process_run *r, json_t *array, json_t *v)
     if (json_array_append_new(array, v) != 0) r->lacks_memory = true;
 }
 
+static double rounded(double v)
+{
+    return fabs(v) < 1e9 ? round(v * 1e6) / 1e6 : v;
+}
+
 json_t *process_rounded(double v)
 {
-    if (!isfinite(v)) return json_null();
-    return json_real(fabs(v) < 1e9 ? round(v * 1e6) / 1e6 : v);
+    return isfinite(v) ? json_real(rounded(v)) : json_null();
+}
+
+void process_put_rounded(buf *out, const char *key, double v)
+{
+    json_put_real(out, key, rounded(v), PROCESS_DIGITS);
 }
 
 static json_t *call_json(process_run *r, const char *name, const char *arguments)

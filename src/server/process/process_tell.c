@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "calls/observer.h"
 #include "process/process_events.h"
 #include "process/stage_run.h"
 
@@ -47,6 +48,21 @@ static bool has_the_word(const process_run *r, size_t i)
             return false;
     }
     return true;
+}
+
+void process_tell_span(stage_run *s, const call_result *r)
+{
+    const call_context *ctx = &s->run->ctx;
+    span p = {.kind = SPAN_STAGE, .id = s->span, .parent = ctx->spans.parent, .start_ns = s->start_ns};
+    if (!s->span) return;
+    s->span = 0;
+    p.end_ns = env_now_ns(s->run->in->time);
+    span_name(&p, s->stage->name);
+    span_set(&p, "pipeline", s->run->in->pipeline->name);
+    span_set(&p, "kind", s->stage->kind->name);
+    span_set(&p, "model", s->stage->model);
+    if (!r || r->status) span_set(&p, "error", shoal_err_name(r ? r->status : SHOAL_ECANCELLED));
+    call_spans_end(&ctx->spans, ctx->request, &p);
 }
 
 void process_tell_stage(const stage_run *s)

@@ -16,6 +16,7 @@
 #include "pipeline/device_set.h"
 #include "process/process.h"
 #include "hosts/hosts.h"
+#include "mcp/mcp_client.h"
 #include "retrieve/find.h"
 
 #define TOOL_CALLS_MAX 32 /* of one stage: as many as the endpoints of generations keep */
@@ -26,7 +27,7 @@ typedef struct tool_call {
 
 typedef struct stage_times { /* as the worker measured them, of the stage's last call */
     bool known;
-    double queue_ms, prefill_ms, decode_ms;
+    double queue_ms, prefill_ms, decode_ms, cpu_ms;
 } stage_times;
 
 typedef struct stage_run {
@@ -38,21 +39,25 @@ typedef struct stage_run {
     model_call *call; /* NULL: none in flight */
     find *find;       /* retrieve: the same */
     host_call *http;  /* http: the same */
+    mcp_call *mcp;    /* generate: the same, of a tool */
+    struct stage_mcp
+        *tools_of; /* generate: what its servers offer, and the rounds so far; in the run's memory */
     buf why, label, text;
-    json_t *slots;   /* what a tag stage found; what a host answered */
-    json_t *results; /* for the trace: what was ordered, guessed, or found */
-    json_t *details; /* for the trace: an object whose members go into the stage's entry */
-    json_t *trace;
+    json_t *slots;           /* what a tag stage found; what a host answered */
+    json_t *results;         /* for the trace: what was ordered, guessed, or found */
+    json_t *details;         /* for the trace: an object whose members go into the stage's entry */
+    const char *trace;       /* its entry, as JSON; in the run's memory; NULL: not yet */
     json_t *value;           /* what it came to, where a later stage reads it as JSON (process_value) */
     struct stage_each *each; /* of one that goes through a list (process_each.h) */
     struct stage_run *whole; /* of an item of such a list: the stage, and which it is; else NULL */
     const json_t *item;
     size_t i_item;
-    shoal_err err;                   /* of a start that failed, and not for lack of memory */
-    tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
+    shoal_err err;    /* of a start that failed, and not for lack of memory */
+    tool_call *tools; /* [TOOL_CALLS_MAX] in the run's memory: what a model called; NULL: nothing */
     size_t n_tools;
     size_t n_told;     /* bytes of text that the client has seen */
     uint64_t start_ns; /* 0: not yet */
+    uint64_t span;     /* of its time, while it runs and somebody is told; else 0 */
     stage_times times;
     uint32_t n_prompt, n_generated;
     char finish[16];
@@ -73,6 +78,7 @@ struct process_run {
     stage_fact *facts; /* [n_stages] */
     size_t n_stages;
     degraded degraded; /* the first stage that another model answered */
+    buf out;           /* the entry or the answer that is being written */
     bool lacks_memory; /* a part of the answer could not be made */
     bool partial;      /* an item of an optional stage failed, or a time limit cut a reply */
     bool asks;         /* a guard asked back, and gave a token */
@@ -104,8 +110,10 @@ typedef struct stage_runner {
     int (*start)(stage_run *s, const call_context *ctx);
     /* Of a kind that asks a model once: by which method, and what it takes of a reply. NULL, or a sentence that says
      * why it is none. */
+    void (*done)(stage_run *s); /* lets go of what is the kind's own beside `own` */
     call_task task;
     const char *(*take)(stage_run *s, const ProtobufCMessage *reply);
+    unsigned n_best; /* of a classifier's labels, what `take` looks at; 0: all */
     /* What it says once all stages are done, where that is not its fact's text; NULL: out of memory. */
     const char *(*text)(const stage_run *s);
     stage_options (*options)(const stage_run *s); /* s->own is there */
@@ -169,6 +177,7 @@ int process_ask(stage_run *s, const sha256_digest *about, json_t *details);
 void process_put(process_run *r, json_t *o, const char *key, json_t *v); /* v NULL: it could not be made */
 void process_add(process_run *r, json_t *array, json_t *v);
 json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise; NaN: null */
+void process_put_rounded(buf *out, const char *key, double v); /* the same, appended */
 /* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. s NULL: none. */
 json_t *process_calls(process_run *r, const stage_run *s);
 
@@ -188,12 +197,14 @@ bool process_speaks(const process_run *r, size_t i);
 /* Whose text and calls are the answer: a guard that holds the request back, else the last stage that has
  * something to say. NULL: none. */
 stage_run *process_speaker(process_run *r);
+/* To whom the request's spans are told: the stage has ended; r NULL: it was cancelled (process_tell.c). */
+void process_tell_span(stage_run *s, const call_result *r);
 /* To who watches (process_tell.c): the stage has settled; its text is longer, if nothing can take its place
  * any more; all stages have settled, and the rest of the answer's text goes out. */
 void process_tell_stage(const stage_run *s);
 void process_tell_text(stage_run *s);
 void process_tell_rest(process_run *r);
-/* The response object, and the tokens that it counts. */
-json_t *process_answer(process_run *r, process_outcome *o);
+/* The response object into r->out, and the tokens that it counts. */
+void process_answer(process_run *r, process_outcome *o);
 
 #endif

@@ -106,20 +106,27 @@ int admission_check(gateway_request *rq, api_error *e)
         rq->key = rq->ingress->of->key;
         return check_admin(rq, e);
     }
-    const char *shown = admission_credential(rq);
-    rq->key = auth_find(rq->settings->auth, shown);
+    const char *shown = admission_credential(rq), *digest = rq->ingress->key_digest;
+    rq->key = digest ? auth_find_sha256(rq->settings->auth, digest) : auth_find(rq->settings->auth, shown);
     if (!rq->key) return refuse_unauthenticated(shown, e);
     if (auth_ended(rq->key, request_date_s(rq))) return refuse_ended(rq->key, e);
     int rc = check_admin(rq, e);
     return rc == 0 ? check_endpoint(rq, e) : rc;
 }
 
-int admission_check_again(const gateway_request *rq, api_error *e)
+/* The same question, of the present settings. */
+static gateway_request asked_now(const gateway_request *rq)
 {
-    gateway_request now = *rq; /* the same question, of the present settings */
+    gateway_request now = *rq;
     now.settings = rq->gateway->settings;
     now.config = rq->gateway->config;
     now.key = NULL;
+    return now;
+}
+
+int admission_check_again(const gateway_request *rq, api_error *e)
+{
+    gateway_request now = asked_now(rq);
     return admission_check(&now, e);
 }
 
@@ -164,6 +171,13 @@ int admission_check_config(const gateway_config *c, const endpoint_table *t, sho
 bool admission_shows(const gateway_request *rq, const char *name)
 {
     return !rq->key || auth_may_use(rq->key, name);
+}
+
+bool admission_shows_now(const gateway_request *rq, const char *name)
+{
+    gateway_request now = asked_now(rq);
+    api_error e = {0};
+    return admission_check(&now, &e) == 0 && admission_shows(&now, name);
 }
 
 int admission_may_use(const gateway_request *rq, const char *name, api_error *e)

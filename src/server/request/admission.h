@@ -40,6 +40,8 @@ int admission_begin(gateway_request *rq, api_error *e);
 int admission_may_use(const gateway_request *rq, const char *name, api_error *e);
 /* The same for lists. */
 bool admission_shows(const gateway_request *rq, const char *name);
+/* For what is read for long, by the configuration of now. */
+bool admission_shows_now(const gateway_request *rq, const char *name);
 extern const request_sink ADMISSION_SINK; /* what it took is taken off the key's rates */
 
 /* What is left of the key's rates, as OpenAI's headers say it: up to six, names static, values in `text`. */

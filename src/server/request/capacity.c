@@ -4,7 +4,7 @@
 #include "access/auth.h"
 #include "request/gateway_state.h"
 
-enum { RESERVE_SHARE = 4, CLIENT_SHARE = 16, CLIENT_MIN = 4 };
+enum { RESERVE_SHARE = 4, FREE_SHARE = 4, SHARED_FROM = RESERVE_SHARE * FREE_SHARE };
 
 const void *capacity_client(const gateway_request *rq)
 {
@@ -32,8 +32,7 @@ int capacity_check(const gateway_request *rq, size_t n, api_error *e)
 {
     const gateway *g = rq->gateway;
     const void *client = capacity_client(rq);
-    size_t most = g->config->max_requests, share = most / CLIENT_SHARE;
-    if (share < CLIENT_MIN) share = CLIENT_MIN;
+    size_t most = g->config->max_requests;
     if (!most) return 0;
     if (g->n_admitted + n > most) {
         api_error_set(
@@ -42,9 +41,9 @@ int capacity_check(const gateway_request *rq, size_t n, api_error *e)
             g->n_admitted, most, n > 1 ? ", or ask for fewer choices" : "");
         return capacity_refuse(e);
     }
-    if (!client || g->n_admitted + n <= most - most / RESERVE_SHARE) return 0;
-    size_t held = held_by(g, client);
-    if (held + n <= share) return 0;
+    if (!client || most < SHARED_FROM || g->n_admitted + n <= most - most / RESERVE_SHARE) return 0;
+    size_t held = held_by(g, client), share = (most - g->n_admitted) / FREE_SHARE;
+    if (held + n <= (share ? share : 1)) return 0;
     api_error_set(
         e, 429, "rate_limit_error", "too_many_requests", NULL,
         "%zu of the %zu requests that may be answered at once are of this %s, and what is left is kept "

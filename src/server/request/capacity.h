@@ -2,7 +2,10 @@
  *
  * A client is an API key where several are configured, else a connection: one WebSocket or HTTP/2 connection may
  * have many requests at a time. While more than a quarter of max_requests is free each may have as many as it
- * sends. The last quarter is for clients that hold less than a sixteenth of max_requests, at least four.
+ * sends. Of the last quarter a client gets another one while it then holds at most a quarter of those still free,
+ * at least one: the more clients fill it, the less each gets, and one that holds none is served for the longest. Where
+ * max_requests is less than 16 there is no such rule.
+ * (Dynamic thresholds: Choudhury and Hahne, "Dynamic Queue Length Thresholds", IEEE/ACM ToN 6(2), 1998.)
  *
  *     if (capacity_check(rq, 1, &e) != 0) return e.status;     429
  *     capacity_take(rq, 1);                                    request_finish gives all of them back

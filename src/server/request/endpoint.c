@@ -21,6 +21,18 @@ bool endpoint_path_matches(const char *pattern, const char *path)
     return *path == '\0';
 }
 
+/* The first letter behind "/v1/"; 0: another beginning. Most rows differ from a path in it. */
+static char letter_of(const char *path)
+{
+    return path[0] == '/' && path[1] == 'v' && path[2] == '1' && path[3] == '/' ? path[4] : '\0';
+}
+
+static bool may_match(const char *pattern, char letter)
+{
+    char own = letter ? letter_of(pattern) : '\0';
+    return !own || own == letter || own == '*';
+}
+
 /* What a path allows, by which of the methods it has; GET serves HEAD: the server drops the body. */
 enum { HAS_GET = 1, HAS_POST = 2, HAS_DELETE = 4 };
 static const char *const ALLOWED[] = {
@@ -38,8 +50,10 @@ const endpoint *endpoint_find(const endpoint_table *t, const char *method, const
                               const char **ret_allow)
 {
     unsigned has = 0, asked = method_of(method);
+    char letter = letter_of(path);
     for (size_t i = 0; i < t->n; i++) {
-        if (!endpoint_path_matches(t->rows[i].path, path)) continue;
+        const char *pattern = t->rows[i].path;
+        if (!may_match(pattern, letter) || !endpoint_path_matches(pattern, path)) continue;
         unsigned here = method_of(t->rows[i].method);
         if (here == asked) {
             *ret_allow = NULL;

@@ -22,7 +22,11 @@ enum {
     ENDPOINT_RESPONSES = 2048, /* its errors name the fields of the Responses API, not those of chat */
     /* Writes replies, which have limits of their own (calls/limit_calls.h) and no deadline unless the client
      * sends one. */
-    ENDPOINT_REPLY = 4096
+    ENDPOINT_REPLY = 4096,
+    /* Its errors are said as Anthropic's are; elsewhere they are where a request says anthropic-version. */
+    ENDPOINT_ANTHROPIC = 8192,
+    ENDPOINT_RPC =
+        16384 /* its errors are JSON-RPC's: {"jsonrpc": "2.0", "id", "error": {"code", "message"}} */
 };
 
 typedef struct endpoint {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "logging/log.h"
+#include "calls/span_calls.h"
 #include "converse/function_table.h"
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
@@ -44,7 +45,8 @@ struct ensembles {
     refine_rule *refines;
     verify_rule *verifies;
     rerank_rule *reranks;
-    members **watched; /* [n_cascades] */
+    members **watched;  /* [n_cascades] */
+    const char **names; /* [n_ensembles]: of each kind those of its rules, one kind behind the other */
     size_t n_all, n_cascades, n_votes, n_refines, n_verifies, n_reranks;
 };
 
@@ -315,12 +317,29 @@ static int open_all(ensembles *e, const gateway_config *c, shoal_err *err)
     e->verifies = calloc(c->n_ensembles + 1, sizeof *e->verifies);
     e->reranks = calloc(c->n_ensembles + 1, sizeof *e->reranks);
     e->watched = calloc(c->n_ensembles + 1, sizeof *e->watched);
-    bool have =
-        e->members && e->cascades && e->watched && e->votes && e->refines && e->verifies && e->reranks;
+    e->names = calloc(c->n_ensembles + 1, sizeof *e->names);
+    bool have = e->members && e->cascades && e->watched && e->votes && e->refines && e->verifies &&
+                e->reranks && e->names;
     int rc = have ? 0 : err_nomem(err);
     e->n_all = have ? c->n_ensembles : 0;
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = open_one(e, c, i, err);
     return rc;
+}
+
+/* Calls of this kind's ensembles are told as spans, from the start on, with the calls of their members below. */
+static int tell_spans(ensembles *e, calls **calls, const gateway_config *c, const env *env_,
+                      ensemble_kind kind, size_t *n_names, shoal_err *err)
+{
+    static const char *const KINDS[] = {
+#define ENSEMBLE_SPAN_KIND(e, name) [e] = name,
+        ENSEMBLE_KIND_TABLE(ENSEMBLE_SPAN_KIND)
+#undef ENSEMBLE_SPAN_KIND
+    };
+    span_calls_options o = {.kind = KINDS[kind], .names = &e->names[*n_names]};
+    for (size_t i = 0; i < c->n_ensembles; i++)
+        if (c->ensembles[i].kind == kind) e->names[*n_names + o.n_names++] = c->ensembles[i].name;
+    *n_names += o.n_names;
+    return o.n_names > 0 ? span_calls_new(calls, env_, *calls, &o, err) : 0;
 }
 
 int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, const env *env_, metrics *m,
@@ -340,15 +359,21 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
     refine_options refine = {
         .rules = e->refines, .n_rules = e->n_refines, .user = e, .answered = on_answered};
     rerank_options rerank = {.rules = e->reranks, .n_rules = e->n_reranks, .user = e, .chose = on_chose};
+    size_t n = 0;
     if (rc == 0 && e->n_reranks > 0) rc = rerank_calls_new(calls, env_, *calls, &rerank, err);
+    if (rc == 0) rc = tell_spans(e, calls, c, env_, ENSEMBLE_RERANK, &n, err);
     if (rc == 0 && e->n_refines > 0) rc = refine_calls_new(calls, env_, *calls, &refine, err);
+    if (rc == 0) rc = tell_spans(e, calls, c, env_, ENSEMBLE_REFINE, &n, err);
     if (rc == 0 && e->n_votes > 0) rc = vote_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_votes > 0) rc = majority_calls_new(calls, env_, *calls, &vote, err);
+    if (rc == 0) rc = tell_spans(e, calls, c, env_, ENSEMBLE_VOTE, &n, err);
     if (rc == 0 && e->n_cascades > 0) rc = cascade_calls_new(calls, env_, *calls, &cascade, err);
+    if (rc == 0) rc = tell_spans(e, calls, c, env_, ENSEMBLE_CASCADE, &n, err);
     /* On top, since its members may be any of the others. */
     verify_options verify = {
         .rules = e->verifies, .n_rules = e->n_verifies, .user = e, .judged = on_verified};
     if (rc == 0 && e->n_verifies > 0) rc = verify_calls_new(calls, env_, *calls, &verify, err);
+    if (rc == 0) rc = tell_spans(e, calls, c, env_, ENSEMBLE_VERIFY, &n, err);
     return rc;
 }
 
@@ -371,6 +396,7 @@ void ensembles_free(ensembles *e)
     free(e->members);
     free(e->cascades);
     free(e->watched);
+    free(e->names);
     free(e->votes);
     free(e->refines);
     free(e->verifies);

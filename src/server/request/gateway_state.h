@@ -26,6 +26,13 @@ typedef struct live live;
 
 enum { GATEWAY_NUMBERED = 256, GATEWAY_SPANS = 1024 };
 
+/* Which requests' spans are recorded beside those whose traceparent says so: for an export (telemetry/). */
+typedef struct request_tracing {
+    bool on;       /* requests without a traceparent begin a trace, */
+    double sample; /* of which this share is sampled; */
+    bool all;      /* the others are recorded, too: only their end says whether they are exported */
+} request_tracing;
+
 struct gateway {
     uv_loop_t *loop;
     control *control;                          /* NULL: this machine serves alone */
@@ -47,13 +54,18 @@ struct gateway {
     struct served_list *served; /* files that answer, by model (caches.c) */
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;
+    struct confidence_watch *confidences;
     const struct request_sink *const *sinks; /* who is told of requests (sink.h); ends with NULL */
-    span_ring *spans;      /* of traced requests: themselves, attempts, and what workers say of these */
-    struct recent *recent; /* requests that have ended */
-    live *live;            /* who watches the cluster */
-    executor *executor;    /* of the collections */
-    confirm_book confirms; /* what guards asked back */
-    turn_book turns;       /* of sessions of pipelines */
+    request_tracing tracing;
+    struct telemetry *telemetry; /* what goes to a collector (telemetry/telemetry.h); NULL: nothing does */
+    span_ring *spans;            /* of traced requests: themselves, attempts, and what workers say of these */
+    struct recent *recent;       /* requests that have ended */
+    live *live;                  /* who watches the cluster */
+    struct model_events *model_events; /* compat/llama_models.c's; NULL: nobody listens */
+    executor *executor;          /* of the collections */
+    struct batch_runner *batches;   /* batches/batch_runner.h; NULL: nothing runs */
+    confirm_book confirms;          /* what guards asked back */
+    turn_book turns;                /* of sessions of pipelines */
     session_thread *session_thread; /* of the conversations; NULL: none are kept */
     http_server *server;
     const struct http_guest
@@ -62,6 +74,7 @@ struct gateway {
     int port;                              /* of `listen`; 0: a Unix socket */
     char *own_socket;                      /* of this user's commands (listen.c); NULL: none */
     tls_context *tls;                      /* NULL: clear text */
+    struct tls_watch *tls_watch;
     struct grpc_ingress *grpc;
     gateway_request *requests;                   /* being answered, */
     gateway_request *numbered[GATEWAY_NUMBERED]; /* and by their numbers, the last of which is */
@@ -74,9 +87,10 @@ struct gateway {
     uint64_t n_upload_bytes;
     struct shadow *shadows; /* answers that nobody sees (shadow.h) */
     size_t n_shadows;
-    buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
-    uint64_t metrics_at_ns;
+    buf metrics_text[METRICS_N_FORMS]; /* what GET /metrics answers, as of then; 0: never made */
+    uint64_t metrics_at_ns[METRICS_N_FORMS];
     buf openapi; /* what GET /openapi.json answers, once somebody has asked */
+    buf openapi_packed[2]; /* by gzip, by zstd; empty: nobody has asked */
     char openapi_etag[40];
     bool openapi_keyed;
     size_t n_log_readers;             /* who follow the log */

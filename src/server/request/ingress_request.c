@@ -163,6 +163,27 @@ static gateway_request *request_new(gateway *g, ingress_request *in)
     return rq;
 }
 
+/* Its trace: that of the request on whose behalf it is made, the client's, or one that begins here. */
+static void trace_request(gateway_request *rq)
+{
+    const request_tracing *t = &rq->gateway->tracing;
+    const gateway_request *of = rq->ingress->of;
+    const char *given = of ? (*of->trace ? of->trace : NULL) : request_header(rq, "traceparent");
+    /* Probes and lists come every second or so. */
+    bool works = rq->endpoint && (rq->endpoint->admitted || strcmp(rq->endpoint->method, "POST") == 0);
+    bool begins = !given && t->on && works;
+    trace_take(rq->trace, given);
+    rq->trace_parent = trace_span(given);
+    if (begins) trace_begin(rq->trace, t->sample);
+    rq->is_recorded = trace_is_sampled(rq->trace) || (begins && t->all) || (of && of->is_recorded);
+    rq->is_traced = given && (of ? of->is_traced : trace_is_sampled(rq->trace));
+    rq->is_inner = of != NULL;
+    if (!rq->is_recorded) return;
+    const char *host = request_header(rq, "host");
+    rq->asked_path = strdup(request_path(rq));
+    rq->asked_host = host ? strdup(host) : NULL;
+}
+
 void ingress_request_enter(gateway *g, ingress_request *in)
 {
     gateway_request *rq = request_new(g, in);
@@ -175,11 +196,10 @@ void ingress_request_enter(gateway *g, ingress_request *in)
         return;
     }
     request_name(rq->id, request_header(rq, "x-request-id"));
-    trace_take(rq->trace, request_header(rq, "traceparent"));
-    rq->trace_parent = trace_span(request_header(rq, "traceparent"));
     const char *origin = request_header(rq, "origin");
     if (browser_origin_is_allowed(rq->config, origin)) rq->readable_origin = origin;
     rq->endpoint = endpoint_find(rq->gateway->endpoints, request_method(rq), request_path(rq), &rq->allow);
+    trace_request(rq);
     api_error e = {0};
     int refused = admit(rq, &e);
     rq->is_unauthenticated = !rq->key && !admission_knows(g, admission_credential(rq));

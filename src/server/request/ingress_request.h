@@ -68,10 +68,12 @@ struct ingress_request {
     uint64_t age_ns;            /* since its last byte came */
     const char *from;           /* its client's address; NULL: none, or a Unix socket. Borrowed */
     const char *key;            /* the API key that the client shows; NULL: its headers say. Borrowed */
-    bool has_timeout;           /* the transport has its own deadline (grpc-timeout); the sooner one counts */
-    uint64_t timeout_ms;        /* from its arrival */
-    bool lines;                 /* its stream is lines of JSON, not Server-Sent Events */
-    bool body_follows;          /* its body is still coming, of an endpoint that takes it in pieces */
+    const char *key_digest; /* or the SHA-256 of that key, hex, of a request that the gateway makes for it */
+    const char *owner;      /* and whose documents it sees (request_owner); NULL: the key's. Both borrowed */
+    bool has_timeout;       /* the transport has its own deadline (grpc-timeout); the sooner one counts */
+    uint64_t timeout_ms;    /* from its arrival */
+    bool lines;             /* its stream is lines of JSON, not Server-Sent Events */
+    bool body_follows;      /* its body is still coming, of an endpoint that takes it in pieces */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */
     struct gateway_request *rq;       /* from ingress_request_enter until the final call */
 };

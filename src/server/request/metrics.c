@@ -12,9 +12,12 @@ static const metric_family FAMILIES[METRIC_COUNT] = {
 #undef METRIC_ROW
 };
 
-/* Upper bounds in seconds: from a cache hit to the longest answer a client waits for. */
-static const double BOUNDS_S[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                  0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30};
+/* Upper bounds in seconds: from a cache hit to the longest answer a client waits for. Each is 1.6 times the one before
+ * it (the series R5 of ISO 3), so that a quantile read from the buckets is off by a quarter at most. */
+#define DECADE(s) s, 1.6 * s, 2.5 * s, 4 * s, 6.3 * s
+static const double BOUNDS_S[] = {DECADE(1e-4), DECADE(1e-3), DECADE(1e-2), DECADE(0.1),
+                                  DECADE(1.0),  DECADE(10.0), 100};
+#undef DECADE
 #define N_BOUNDS (sizeof BOUNDS_S / sizeof *BOUNDS_S)
 _Static_assert(LOOP_WORK_N_BOUNDS <= N_BOUNDS, "a series has room for either");
 
@@ -23,6 +26,7 @@ typedef struct series {
     char *labels[METRIC_LABELS_MAX]; /* owned */
     double value;                    /* counter, gauge; sum of a histogram */
     uint64_t counts[N_BOUNDS + 1];   /* not cumulative; the last is +Inf */
+    metric_exemplar *exemplars;      /* [N_BOUNDS + 1], from the first on; owned */
 } series;
 
 struct metrics {
@@ -40,6 +44,7 @@ metrics *metrics_new(void)
 static void series_free(series *s)
 {
     for (int i = 0; i < METRIC_LABELS_MAX; i++) free(s->labels[i]);
+    free(s->exemplars);
     free(s);
 }
 
@@ -111,14 +116,39 @@ void metrics_set(metrics *m, metric_id id, double v, const char *l0, const char 
     if (s) s->value = v;
 }
 
-void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1)
+static size_t bucket_of(double seconds)
+{
+    size_t i = 0;
+    while (i < N_BOUNDS && seconds > BOUNDS_S[i]) i++;
+    return i;
+}
+
+void metrics_observe_many_s(metrics *m, metric_id id, double seconds, size_t n, const char *l0,
+                            const char *l1)
 {
     series *s = obtain(m, id, l0, l1, NULL);
     if (!s) return;
-    size_t i = 0;
-    while (i < N_BOUNDS && seconds > BOUNDS_S[i]) i++;
-    s->counts[i]++;
-    s->value += seconds;
+    s->counts[bucket_of(seconds)] += n;
+    s->value += seconds * (double)n;
+}
+
+void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1)
+{
+    metrics_observe_many_s(m, id, seconds, 1, l0, l1);
+}
+
+void metrics_observe_traced_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1,
+                              const char *traceparent, uint64_t unix_ns)
+{
+    metrics_observe_many_s(m, id, seconds, 1, l0, l1);
+    if (!trace_is_sampled(traceparent)) return;
+    series *s = obtain(m, id, l0, l1, NULL);
+    if (s && !s->exemplars) s->exemplars = calloc(N_BOUNDS + 1, sizeof *s->exemplars);
+    if (!s || !s->exemplars) return;
+    metric_exemplar *e = &s->exemplars[bucket_of(seconds)];
+    buf_copy_str(e->trace, sizeof e->trace, traceparent);
+    e->value = seconds;
+    e->unix_ns = unix_ns;
 }
 
 void metrics_set_work(metrics *m, metric_id id, const loop_work *w)
@@ -170,13 +200,51 @@ static void metrics_say(metrics *m, metric_id id, double v, const char *l0, cons
     if (s) s->value = v;
 }
 
-void metrics_scrape(metrics *m, registry *g)
+/* A model's, also of one without a replica: what scales from nothing must see who waits. */
+static void scrape_model(metrics *m, const replica_set *set)
 {
+    double n_running = 0, n_waiting = metrics_get(m, METRIC_HELD, set->model, NULL, NULL), used = 0,
+           total = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        const Shoal__V1__Stats *s = set->replicas[i]->stats;
+        if (!s) continue;
+        n_running += s->n_running;
+        n_waiting += s->n_waiting;
+        used += (double)s->kv_pages_used;
+        total += (double)s->kv_pages_total;
+    }
+    metrics_say(m, METRIC_MODEL_READY, (double)set->n_ready, set->model, NULL, NULL);
+    metrics_say(m, METRIC_MODEL_RUNNING, n_running, set->model, NULL, NULL);
+    metrics_say(m, METRIC_MODEL_WAITING, n_waiting, set->model, NULL, NULL);
+    metrics_say(m, METRIC_MODEL_KV, total > 0 ? used / total : 0, set->model, NULL, NULL);
+}
+
+static void scrape_node(metrics *m, const node *n)
+{
+    metrics_say(m, METRIC_NODE_CORES, n->n_cores, n->name, NULL, NULL);
+    metrics_say(m, METRIC_NODE_LOAD, n->load_1m, n->name, NULL, NULL);
+    metrics_say(m, METRIC_NODE_MEMORY, (double)n->memory_bytes, n->name, NULL, NULL);
+    metrics_say(m, METRIC_NODE_FREE, (double)n->memory_free_bytes, n->name, NULL, NULL);
+}
+
+/* This machine is not among the registry's, unless it has joined a cluster. */
+static void scrape_nodes(metrics *m, const registry *g, const node *own)
+{
+    size_t at = 0;
+    for (const node *n; (n = registry_next_node(g, &at));) scrape_node(m, n);
+    if (own && !registry_node(g, own->name)) scrape_node(m, own);
+}
+
+void metrics_scrape(metrics *m, registry *g, const node *own)
+{
+    const char *here = own ? own->name : "";
     for (int i = METRIC_SOURCE; i < METRIC_COUNT; i++) drop_series(m, (metric_id)i);
     for (size_t i = 0; i < registry_count_sources(g); i++) {
         const source *s = registry_source_at(g, i);
         metrics_say(m, METRIC_SOURCE, source_is_synced(s) && !*source_trouble(s), source_name(s), NULL, NULL);
     }
+    scrape_nodes(m, g, own);
+    for (size_t i = 0; i < registry_count_models(g); i++) scrape_model(m, registry_model_at(g, i));
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
         metrics_say(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
@@ -186,6 +254,7 @@ void metrics_scrape(metrics *m, registry *g)
         metrics_say(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
         metrics_say(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
         metrics_say(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);
+        metrics_say(m, METRIC_WORKER_INFO, 1, r->model, r->id, r->node ? r->node->name : here);
         const Shoal__V1__Stats *s = r->stats;
         if (!s) continue;
         metrics_say(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
@@ -246,6 +315,7 @@ void metrics_each(const metrics *m, metric_id id, void (*visit)(void *user, cons
         p.labels = (const char *const *)s->labels;
         p.value = s->value;
         p.counts = p.n_bounds ? s->counts : NULL;
+        p.exemplars = s->exemplars;
         visit(user, &p);
     }
 }
@@ -276,36 +346,95 @@ static void metrics_put_value(buf *out, const metric_point *p, const char *suffi
     buf_putc(out, '\n');
 }
 
-static void put_histogram(buf *out, const metric_point *p)
+/* As OpenMetrics wants bounds: 1.0, 2.5, 4.194304e+06. */
+static void format_bound_open(char out[32], double v)
+{
+    if (v < 1e6) {
+        snprintf(out, 32, v == floor(v) ? "%.1f" : "%.15g", v);
+        return;
+    }
+    snprintf(out, 32, "%.15e", v);
+    char *e = strchr(out, 'e'), *end = e;
+    while (end[-1] == '0') end--;
+    if (end[-1] == '.') end--;
+    memmove(end, e, strlen(e) + 1);
+}
+
+static void format_bound(char out[32], const metric_family *f, size_t i, metrics_form form)
+{
+    if (form == METRICS_OPEN)
+        format_bound_open(out, metric_bound(f, i));
+    else
+        snprintf(out, 32, f->type == METRIC_HISTOGRAM ? "%g" : "%.0f", metric_bound(f, i));
+}
+
+/* " # {trace_id="..",span_id=".."} 0.067 1520879607.789" */
+static void put_exemplar(buf *out, const metric_exemplar *e)
+{
+    char id[TRACE_ID_SIZE];
+    if (!*e->trace) return;
+    trace_id(id, e->trace);
+    buf_printf(out, " # {trace_id=\"%s\",span_id=\"%016llx\"} %.9g %.3f", id,
+               (unsigned long long)trace_span(e->trace), e->value, (double)e->unix_ns / 1e9);
+}
+
+static void put_histogram(buf *out, const metric_point *p, metrics_form form)
 {
     uint64_t total = 0;
     for (size_t i = 0; i <= p->n_bounds; i++) {
         char le[32] = "+Inf";
-        const char *form = p->family->type == METRIC_HISTOGRAM ? "%g" : "%.0f";
-        if (i < p->n_bounds) snprintf(le, sizeof le, form, metric_bound(p->family, i));
+        if (i < p->n_bounds) format_bound(le, p->family, i, form);
         total += p->counts[i];
         metrics_put_name(out, p, "_bucket", le);
-        buf_printf(out, "%llu\n", (unsigned long long)total);
+        buf_printf(out, "%llu", (unsigned long long)total);
+        if (form == METRICS_OPEN && p->exemplars) put_exemplar(out, &p->exemplars[i]);
+        buf_putc(out, '\n');
     }
     metrics_put_value(out, p, "_sum", p->value);
     metrics_put_value(out, p, "_count", (double)total);
 }
 
-static void put_point(void *user, const metric_point *p)
+void metrics_put_point(buf *out, const metric_point *p, metrics_form form)
 {
-    buf *out = user;
     if (is_histogram(p->family))
-        put_histogram(out, p);
+        put_histogram(out, p, form);
     else
         metrics_put_value(out, p, "", p->value);
 }
 
-void metrics_put(buf *out, const metrics *m)
+typedef struct putting {
+    buf *out;
+    metrics_form form;
+} putting;
+
+static void put_point(void *user, const metric_point *p)
+{
+    const putting *to = user;
+    metrics_put_point(to->out, p, to->form);
+}
+
+/* OpenMetrics names a counter's family without the ending of its samples. */
+void metrics_put_head(buf *out, const metric_family *f, metrics_form form)
 {
     static const char *const TYPES[] = {"counter", "gauge", "histogram", "histogram"};
+    static const char TOTAL[] = "_total";
+    size_t n = strlen(f->name), n_total = sizeof TOTAL - 1;
+    bool ends = n > n_total && strcmp(f->name + n - n_total, TOTAL) == 0;
+    if (form == METRICS_OPEN && f->type == METRIC_COUNTER && ends) n -= n_total;
+    buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)n, f->name, f->help, (int)n, f->name,
+               TYPES[f->type]);
+}
+
+void metrics_put(buf *out, const metrics *m, metrics_form form)
+{
+    putting to = {out, form};
     for (int i = 0; i < METRIC_COUNT; i++) {
-        const metric_family *f = &FAMILIES[i];
-        buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, TYPES[f->type]);
-        metrics_each(m, (metric_id)i, put_point, out);
+        metrics_put_head(out, &FAMILIES[i], form);
+        metrics_each(m, (metric_id)i, put_point, &to);
     }
+}
+
+void metrics_put_end(buf *out, metrics_form form)
+{
+    if (form == METRICS_OPEN) buf_puts(out, "# EOF\n");
 }

@@ -1,4 +1,4 @@
-/* metrics.h: counters, gauges and histograms, all from one table, as Prometheus text (version 0.0.4).
+/* metrics.h: counters, gauges and histograms, all from one table, as the text of Prometheus or of OpenMetrics.
  *
  * A family has up to three labels; a series is made when its label values are first seen. Label values
  * come from small sets (endpoints, configured models, status codes), never from clients' text, so the
@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/loop_work.h"
 #include "cluster/registry.h"
+#include "logging/trace.h"
 
 #define METRIC_LABELS_MAX 3
 
@@ -43,6 +44,8 @@
     X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
     X(METRIC_GATEWAY_RESTARTS, "shoal_gateway_restarts_total", COUNTER, "",                                 \
       "Starts of the gateway process after a crash.")                                                       \
+    X(METRIC_GATEWAY_CPU_S, "shoal_gateway_cpu_seconds_total", COUNTER, "",                                 \
+      "Time that the gateway process had a core, since it started.")                                        \
     X(METRIC_LOOP_WORK, "shoal_loop_turn_work_bytes", BYTES_HISTOGRAM, "",                                  \
       "Bytes that a turn of the event loop parsed, unpacked or packed, plus 4096 for each message.")        \
     X(METRIC_LOOP_WORK_MAX, "shoal_loop_turn_work_bytes_max", GAUGE, "",                                    \
@@ -51,6 +54,16 @@
       "From request received to answer done.")                                                              \
     X(METRIC_STAGE_S, "shoal_stage_seconds", HISTOGRAM, "model,stage",                                      \
       "Time of a model call by stage: queue, prefill, decode, first_token, total.")                         \
+    X(METRIC_TOKEN_GAP, "shoal_token_gap_seconds", HISTOGRAM, "model",                                      \
+      "Time between two tokens of a reply, as the gateway received them.")                                  \
+    X(METRIC_FINISHED, "shoal_replies_total", COUNTER, "model,finish",                                      \
+      "Finished generations by why they ended: stop, length or tool_calls.")                                \
+    X(METRIC_PREFIX, "shoal_prefix_cache_tokens_total", COUNTER, "model,result",                            \
+      "Prompt tokens: queried, and those of them whose KV pages were there: hit.")                          \
+    X(METRIC_HELD, "shoal_model_calls_held", GAUGE, "model",                                                \
+      "Calls that wait in this gateway for a replica.")                                                     \
+    X(METRIC_CALL_CPU_S, "shoal_call_cpu_seconds_total", COUNTER, "model,task",                             \
+      "Time of workers' cores that model calls took, each its share of the engine's steps.")                \
     X(METRIC_LAST_CALL, "shoal_model_last_call_timestamp_seconds", GAUGE, "model",                          \
       "When the last model call ended, in seconds since 1970.")                                             \
     X(METRIC_MOVES, "shoal_moves_total", COUNTER, "cause",                                                  \
@@ -59,6 +72,13 @@
       "Of these moves those to a replica of another identity, where the answer began anew.")                \
     X(METRIC_MOVE_S, "shoal_move_gap_seconds", HISTOGRAM, "cause",                                          \
       "From a worker's end to the first word of the next one.")                                             \
+    X(METRIC_MCP, "shoal_mcp_calls_total", COUNTER, "server,tool,result",                                   \
+      "Calls of tools of MCP servers: ok, late or error; tool \"\": a list of them.")                       \
+    X(METRIC_MCP_S, "shoal_mcp_seconds", HISTOGRAM, "server", "What such a call took.")                     \
+    X(METRIC_BATCHES, "shoal_batches_total", COUNTER, "status",                                             \
+      "Batches that have ended: completed, failed, expired or cancelled.")                                  \
+    X(METRIC_BATCH_LINES, "shoal_batch_requests_total", COUNTER, "result",                                  \
+      "Requests of batches that were answered: ok or error.")                                               \
     X(METRIC_HEDGES, "shoal_hedges_total", COUNTER, "task,result",                                          \
       "Unary calls that were made twice: the second won or lost.")                                          \
     X(METRIC_DEGRADED, "shoal_degraded_total", COUNTER, "model,answered_by",                                \
@@ -82,7 +102,7 @@
     X(METRIC_ROUTE_S, "shoal_route_seconds", HISTOGRAM, "route",                                            \
       "From a request for a route to the decision.")                                                        \
     X(METRIC_SHADOW, "shoal_shadow_total", COUNTER, "route,shadow,result",                                  \
-      "Answers that nobody saw, compared with those that went out: same, other or failed.")                 \
+      "Answers of shadow models, compared with those that were sent: same, other or failed.")               \
     X(METRIC_SHADOW_LIKENESS, "shoal_shadow_likeness_total", COUNTER, "route,shadow",                       \
       "What share of their words the two had in common, summed up: over same and other it is the mean.")    \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
@@ -91,7 +111,19 @@
       "Turns of conversations: new, or whether their past was still in KV pages: yes or no.")               \
     X(METRIC_TURN_TOKENS, "shoal_session_prompt_tokens_total", COUNTER, "model,from",                       \
       "Prompt tokens of turns with a past, by where they came from: pages or prefill.")                     \
+    X(METRIC_OTEL_SENT, "shoal_otel_sent_total", COUNTER, "signal",                                         \
+      "Spans, metrics and log records that the OpenTelemetry collector took: traces, metrics or logs.")     \
+    X(METRIC_OTEL_DROPPED, "shoal_otel_dropped_total", COUNTER, "signal,reason",                            \
+      "Those that it did not get: queue_full, memory, refused, partial, late, stopped or missed.")          \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \
+    X(METRIC_MODEL_READY, "shoal_model_replicas_ready", GAUGE, "model",                                     \
+      "Replicas that take calls; 0 also of a model without any.")                                           \
+    X(METRIC_MODEL_RUNNING, "shoal_model_running", GAUGE, "model",                                          \
+      "Sequences in the running batches of all its replicas.")                                              \
+    X(METRIC_MODEL_WAITING, "shoal_model_queue", GAUGE, "model",                                            \
+      "Requests that wait: in its workers, and in this gateway for a replica.")                             \
+    X(METRIC_MODEL_KV, "shoal_model_kv_usage_ratio", GAUGE, "model",                                        \
+      "KV cache pages in use, as a share of all; 0 without a KV cache.")                                    \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
     X(METRIC_RTT, "shoal_worker_rtt_seconds", GAUGE, "model,replica,site",                                  \
       "There and back, as the polls measured it; the site where it stands.")                                \
@@ -112,7 +144,19 @@
     X(METRIC_CPU_S, "shoal_worker_cpu_seconds_total", COUNTER, "model,replica", "Time that it had a core.") \
     X(METRIC_WORKER_J, "shoal_worker_energy_joules_total", COUNTER, "model,replica",                        \
       "Its share of what the machine's packages took, where they can be read.")                             \
-    X(METRIC_RSS, "shoal_worker_resident_bytes", GAUGE, "model,replica", "Resident memory of the worker.")
+    X(METRIC_RSS, "shoal_worker_resident_bytes", GAUGE, "model,replica", "Resident memory of the worker.")  \
+    X(METRIC_WORKER_INFO, "shoal_worker_info", GAUGE, "model,replica,node",                                 \
+      "Always 1; the node that the replica runs on.")                                                       \
+    X(METRIC_NODE_CORES, "shoal_node_cores", GAUGE, "node", "Cores of a machine of the cluster.")           \
+    X(METRIC_NODE_LOAD, "shoal_node_load", GAUGE, "node",                                                   \
+      "Processes that want to run there: the mean of a minute.")                                            \
+    X(METRIC_NODE_MEMORY, "shoal_node_memory_bytes", GAUGE, "node", "Its memory.")                          \
+    X(METRIC_NODE_FREE, "shoal_node_memory_free_bytes", GAUGE, "node",                                      \
+      "Its memory that is free, or that can be had at once.")                                               \
+    X(METRIC_CONFIDENCE_PSI, "shoal_confidence_psi", GAUGE, "model",                                        \
+      "Population stability index of a classifier's last 250 confidences against its first 500.")           \
+    X(METRIC_CONFIDENCE_MEAN, "shoal_confidence_mean", GAUGE, "model,of",                                   \
+      "Mean confidence: of the reference (the first 500) and of the window (the last 250).")
 
 typedef enum metric_id {
 #define METRIC_ENUM(e, name, type, labels, help) e,
@@ -131,6 +175,12 @@ void metrics_free(metrics *m);
 void metrics_add(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2);
 void metrics_set(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2);
 void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1);
+/* The same; where the request's trace is sampled, it is the bucket's exemplar (unix_ns: since 1970). */
+void metrics_observe_traced_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1,
+                              const char *traceparent, uint64_t unix_ns);
+/* The same value n times. */
+void metrics_observe_many_s(metrics *m, metric_id id, double seconds, size_t n, const char *l0,
+                            const char *l1);
 /* A histogram of bytes as a loop's thread counted it: replaces what was there. */
 void metrics_set_work(metrics *m, metric_id id, const loop_work *w);
 /* The value of a counter or gauge, 0 when that series does not exist. */
@@ -142,10 +192,13 @@ const char *const *metrics_labels(const metrics *m, metric_id id, size_t i);
 /* Of all series of a counter. */
 double metrics_sum(const metrics *m, metric_id id);
 
-/* Take what the registry knows (METRIC_SOURCE and all behind it): replicas that are gone have no series left.
- */
-void metrics_scrape(metrics *m, registry *g);
-void metrics_put(buf *out, const metrics *m);
+/* Take what the registry knows (METRIC_SOURCE and all behind it): replicas that are gone have no series left. own: this
+ * machine, NULL: not known. */
+void metrics_scrape(metrics *m, registry *g, const node *own);
+/* Prometheus' text, version 0.0.4, or OpenMetrics 1.0, which has exemplars; its end is metrics_put_end's. */
+typedef enum metrics_form { METRICS_PROMETHEUS, METRICS_OPEN, METRICS_N_FORMS } metrics_form;
+void metrics_put(buf *out, const metrics *m, metrics_form form);
+void metrics_put_end(buf *out, metrics_form form);
 
 /* ---- for exporters ------------------------------------------------------------------------------- */
 
@@ -157,6 +210,13 @@ typedef struct metric_family {
 } metric_family;
 const metric_family *metrics_family(metric_id id);
 
+/* One of the values that a bucket counts, and the trace that it is of. */
+typedef struct metric_exemplar {
+    char trace[TRACE_SIZE]; /* "": there is none */
+    double value;
+    uint64_t unix_ns;
+} metric_exemplar;
+
 /* One series of a family; borrowed for the call. */
 typedef struct metric_point {
     const metric_family *family;
@@ -164,6 +224,7 @@ typedef struct metric_point {
     double value;              /* of a histogram the sum */
     const uint64_t *counts; /* of a histogram: per bucket, not cumulative, n_bounds + 1 of them; else NULL */
     size_t n_bounds;
+    const metric_exemplar *exemplars; /* of a histogram, per bucket; NULL: none */
 } metric_point;
 double metric_bound(const metric_family *f, size_t i); /* the i-th bucket's upper bound: seconds, or bytes */
 
@@ -172,5 +233,8 @@ double metric_bound(const metric_family *f, size_t i); /* the i-th bucket's uppe
  *     for (int id = 0; id < METRIC_COUNT; id++) metrics_each(m, id, put, &out); */
 void metrics_each(const metrics *m, metric_id id, void (*visit)(void *user, const metric_point *p),
                   void *user);
+/* The comments above a family, and one series. */
+void metrics_put_head(buf *out, const metric_family *f, metrics_form form);
+void metrics_put_point(buf *out, const metric_point *p, metrics_form form);
 
 #endif

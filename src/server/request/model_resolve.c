@@ -31,9 +31,26 @@ static bool does(const Shoal__V1__ModelInfo *info, const char *task)
     return task_fits(task, info->task, info->n_labels);
 }
 
+/* Discovery may bring a model of the same name, which such a request never reaches. */
+static bool is_composed(const gateway_request *rq, const char *name)
+{
+    const gateway_config *c = rq->config;
+    return config_ensemble_find(c, name) || route_find(&c->book, name) || pipeline_calls_find(c, name);
+}
+
+const Shoal__V1__ModelInfo *model_resolve_info(const gateway_request *rq, const char *name, bool *ret_known)
+{
+    const replica_set *set = is_composed(rq, name) ? NULL : registry_find(rq->registry, name);
+    if (!set) return calls_info(rq->calls, name, ret_known);
+    if (ret_known) *ret_known = true;
+    for (size_t i = 0; i < set->n; i++)
+        if (set->replicas[i]->info) return set->replicas[i]->info;
+    return NULL;
+}
+
 static bool name_does(const gateway_request *rq, const char *name, const char *task)
 {
-    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, NULL);
+    const Shoal__V1__ModelInfo *info = model_resolve_info(rq, name, NULL);
     return info && does(info, task);
 }
 
@@ -232,7 +249,7 @@ bool model_resolve_serves(const gateway_request *rq, const char *name)
     bool known;
     snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
     if (routed_find(rq, name) || config_ensemble_find(rq->config, name)) return true;
-    calls_info(rq->calls, base, &known);
+    model_resolve_info(rq, base, &known);
     return known;
 }
 
@@ -282,7 +299,7 @@ static const char *name_to_admit(const gateway_request *rq, const char *name, ch
     const char *colon = strchr(name, ':');
     if (!colon || strcmp(colon, ":latest") != 0 || (size_t)(colon - name) >= 96) return name;
     snprintf(base, 96, "%.*s", (int)(colon - name), name);
-    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, base, NULL);
+    const Shoal__V1__ModelInfo *info = model_resolve_info(rq, base, NULL);
     for (size_t i = 0; info && i < info->n_adapters; i++)
         if (strcmp(info->adapters[i], "latest") == 0) return name;
     return base;
@@ -307,7 +324,7 @@ int model_resolve(gateway_request *rq, const char *task, const char **ret_name,
     if (rc == 0 && !rq->routed) rc = admission_may_use(rq, name_to_admit(rq, *ret_name, base), e);
     if (rc != 0) return rc;
     const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
-    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
+    const Shoal__V1__ModelInfo *info = model_resolve_info(rq, name, &known);
     if (!known) return unknown_model(rq, task, *ret_name, e);
     if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
     if (info && !does(info, task)) return wrong_task(e, name, info->task);

@@ -21,6 +21,11 @@ const json_t *model_resolve_variant(const gateway_request *rq, const char *name)
  * loop. */
 const char *model_resolve_first(const gateway_request *rq, const char *task);
 
+/* As calls_info of rq->calls, which asks each decorator in turn. An ensemble, a route or a pipeline comes before a model of
+ * the registry of the same name, as in a call.
+ * ret_known may be NULL. */
+const Shoal__V1__ModelInfo *model_resolve_info(const gateway_request *rq, const char *name, bool *ret_known);
+
 /* A model that does the task (task_fits). Sets *ret_name (NULL on entry: take the only model with that task; the name is of rq then) and notes the
  * model in rq: a name may be "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its
  * digest. *ret_info is NULL when no replica has come up yet; then the call itself waits for one. 0 or an

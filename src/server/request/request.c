@@ -22,7 +22,7 @@
 #include "request/watch.h"
 #include "sessions/session_thread.h"
 
-#define HEADERS_MAX       24
+#define HEADERS_MAX       26
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 enum { DRAWN_ID_BYTES = 8 };
@@ -31,7 +31,8 @@ enum { DRAWN_ID_BYTES = 8 };
 #define READABLE_HEADERS                                                                    \
     "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, " \
     "x-shoal-restarted, "                                                                   \
-    "x-shoal-ensemble, x-shoal-tool-syntax, x-shoal-route, x-shoal-model, retry-after, " ADMISSION_NAMES
+    "x-shoal-ensemble, x-shoal-tool-syntax, x-shoal-route, x-shoal-model, retry-after, "    \
+    "request-id, " ADMISSION_NAMES
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -44,6 +45,7 @@ const char *request_owner(const gateway_request *rq, char out[REQUEST_OWNER_SIZE
 {
     const char *shown = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
     *out = '\0';
+    if (rq->ingress->owner) return strncat(out, rq->ingress->owner, REQUEST_OWNER_SIZE - 1);
     if (!shown || !rq->key) return out;
     session_id id = session_id_of(shown, "documents", "");
     _Static_assert(REQUEST_OWNER_SIZE == 2 * sizeof id.bytes + 1, "hex of it");
@@ -114,10 +116,10 @@ void request_name(char ret[REQUEST_ID_SIZE], const char *given)
     ret[2 * sizeof draw] = '\0';
 }
 
-size_t request_refusal_headers(gateway *g, const char *origin, const char *given_id, http_header *ret)
+size_t request_refusal_headers(gateway *g, const char *origin, bool anthropic, http_header *ret)
 {
     size_t n = 0;
-    request_name(g->refused_id, given_id);
+    if (anthropic) ret[n++] = (http_header){"request-id", g->refused_id};
     ret[n++] = (http_header){"x-request-id", g->refused_id};
     if (browser_allows_origins(g->config)) ret[n++] = (http_header){"vary", "origin"};
     if (!browser_origin_is_allowed(g->config, origin)) return n;
@@ -126,11 +128,18 @@ size_t request_refusal_headers(gateway *g, const char *origin, const char *given
     return n;
 }
 
+static unsigned dialect_here(const gateway_request *rq)
+{
+    unsigned at = rq->endpoint ? rq->endpoint->takes : dialect_of(rq->gateway->endpoints, request_path(rq));
+    return at | (request_header(rq, "anthropic-version") ? ENDPOINT_ANTHROPIC : 0);
+}
+
 static void common_headers(header_list *h, const gateway_request *rq, const char *content_type)
 {
     h->n = 0;
     if (content_type) header_add(h, "content-type", content_type);
     header_add(h, "x-request-id", rq->id);
+    if (dialect_here(rq) & ENDPOINT_ANTHROPIC) header_add(h, "request-id", rq->id);
     if (*rq->trace) header_add(h, "traceparent", rq->trace);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
     if (*rq->near_note) header_add(h, "x-shoal-cache-near", rq->near_note);
@@ -156,6 +165,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
 void request_finish(gateway_request *rq, int status, const char *error_code)
 {
     gateway *g = rq->gateway;
+    routed_tell_span(rq);
     for (const request_sink *const *s = g->sinks; *s; s++) (*s)->finish(rq, status, error_code);
     if (rq->prev)
         rq->prev->next = rq->next;
@@ -170,6 +180,9 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     settings_unref(rq->settings);
     json_decref(rq->variant);
     free(rq->asked);
+    span_list_done(&rq->spans);
+    free(rq->asked_path);
+    free(rq->asked_host);
     free(rq);
 }
 
@@ -264,11 +277,6 @@ void request_preflight(gateway_request *rq)
     request_finish(rq, 204, NULL);
 }
 
-static unsigned dialect_here(const gateway_request *rq)
-{
-    return rq->endpoint ? rq->endpoint->takes : dialect_of(rq->gateway->endpoints, request_path(rq));
-}
-
 /* A deadline that was missed: how long it was, and where it was set. */
 static const api_error *tell_deadline(const gateway_request *rq, const api_error *e, api_error *more)
 {
@@ -285,10 +293,15 @@ static const api_error *tell_deadline(const gateway_request *rq, const api_error
 static void error_in_stream(gateway_request *rq, const api_error *e)
 {
     buf b = {0};
-    dialect_put_error(&b, dialect_here(rq), e);
-    const char *text = b.failed ? dialect_no_memory(dialect_here(rq)) : b.data;
+    unsigned dialect = dialect_here(rq);
+    const char *name = dialect_error_event(dialect);
+    dialect_put_error(&b, dialect, e, rq->id);
+    const char *text = b.failed ? dialect_no_memory(dialect) : b.data;
     rq->error_code = error_code_of(e);
-    request_event(rq, &(event){.kind = EVENT_ERROR, .data = text, .n_data = strlen(text)});
+    request_event(
+        rq,
+        &(event){
+            .kind = EVENT_ERROR, .name = name, .n_name = strlen(name), .data = text, .n_data = strlen(text)});
     buf_done(&b);
     request_stream_end(rq);
 }
@@ -303,7 +316,7 @@ void request_error(gateway_request *rq, const api_error *e)
     }
     buf body = {0};
     header_list h;
-    dialect_put_error(&body, dialect_here(rq), e);
+    dialect_put_error(&body, dialect_here(rq), e, rq->id);
     const char *no_memory = dialect_no_memory(dialect_here(rq));
     common_headers(&h, rq, "application/json");
     if (e->retry_after_s) {

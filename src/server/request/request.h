@@ -27,6 +27,7 @@
 #include "cache/cache_directives.h"
 #include "request/metrics.h"
 #include "request/ingress_request.h"
+#include "logging/span.h"
 #include "logging/trace.h"
 
 struct gateway;
@@ -81,9 +82,16 @@ typedef struct gateway_request {
     /* What is asked, and by which transport: set by ingress_request_enter. */
     const struct endpoint *endpoint;
     ingress_request *ingress;
-    char id[REQUEST_ID_SIZE];    /* x-request-id */
-    char trace[TRACE_SIZE];      /* traceparent, with a span of ours; "": none (trace.h) */
-    uint64_t trace_parent;       /* the sender's span; 0: none */
+    char id[REQUEST_ID_SIZE]; /* x-request-id */
+    char trace[TRACE_SIZE];   /* traceparent, with a span of ours; "": none (trace.h) */
+    uint64_t trace_parent;    /* the sender's span; 0: none */
+    span_list spans;          /* what took its time so far, where it is recorded; see trace_request */
+    bool is_recorded;
+    bool is_traced; /* by its client, with the flag "sampled": recent.h shows its spans */
+    bool is_inner;  /* another request makes it, in another form (ingress_request.of) */
+    char *
+        asked_path; /* of a recorded one, as its transport is gone when it has ended; owned. NULL: not known */
+    char *asked_host;
     background_kind background;  /* it has no client (ingress_request.h) */
     const char *allow;           /* for a 405 */
     const char *readable_origin; /* the page's, when it may read the answer: it is allowed, or refused */
@@ -208,9 +216,10 @@ void request_reply(gateway_request *rq, int status, const char *content_type, co
 void request_error(gateway_request *rq, const api_error *e);
 /* A message that became no request (malformed, too large, too many) was refused: counted as refused requests are. */
 void request_count_refused(struct gateway *g, const api_error *e);
-/* The headers of an answer that says so: its id, and CORS for an allowed origin. Into ret[HTTP_ERROR_HEADERS]; they
- * last until the next call. origin, given_id: the request's, or NULL. */
-size_t request_refusal_headers(struct gateway *g, const char *origin, const char *given_id, http_header *ret);
+/* The headers of an answer that says so: its id, which is g->refused_id, and CORS for an allowed origin. Into
+ * ret[HTTP_ERROR_HEADERS]; they last until the next call. origin: the request's, or NULL. anthropic: with the id's name
+ * in Anthropic's API, too. */
+size_t request_refusal_headers(struct gateway *g, const char *origin, bool anthropic, http_header *ret);
 /* The client's x-request-id where it is fine, else a new one. */
 void request_name(char ret[REQUEST_ID_SIZE], const char *given);
 void request_preflight(gateway_request *rq); /* a browser asks for a page of an allowed origin (CORS) */

@@ -71,7 +71,9 @@ call_context request_context(const gateway_request *rq, const char *why)
                         .latency = (Shoal__V1__Latency)rq->latency,
                         .why = why};
     const routed *r = rq->routed;
+    if (rq->is_recorded) ctx.spans = (call_spans){&rq->gateway->observer, trace_span(rq->trace)};
     if (!r) return ctx;
+    if (rq->is_recorded && r->span) ctx.spans.parent = r->span;
     ctx.order = r->order;
     ctx.key = r->key;
     ctx.stand_ins = r->stand_ins;

@@ -1,6 +1,8 @@
 /* request_note.c: facts of a request, noted while it is computed: model, place, times, moves. */
 #include "request/request.h"
 
+#include "request/gateway_state.h"
+
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
 {
     buf_copy_str(rq->model, sizeof rq->model, model);
@@ -11,7 +13,8 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
 void request_note_time(gateway_request *rq, request_time t, double ms)
 {
     request_facts *f = &rq->facts;
-    metrics_observe_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t));
+    metrics_observe_traced_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t),
+                             rq->trace, (uint64_t)env_wall_ns(&rq->gateway->time));
     if (t == REQUEST_TOTAL)
         metrics_set(rq->metrics, METRIC_LAST_CALL, (double)request_date_s(rq), rq->model, NULL, NULL);
     if (!(f->known & 1u << t) || f->ms[t] < ms) f->ms[t] = ms;

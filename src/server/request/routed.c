@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "messages/stream_id.h"
 #include "logging/log.h"
 #include "request/admission.h"
@@ -15,6 +16,8 @@
 
 #define HEADER_MAX_BYTES 1000
 #define PREFIX_BYTES     1024
+
+enum { DECISION_DIGITS = 4 };
 
 typedef struct routed_job {
     gateway_request *rq;
@@ -157,6 +160,36 @@ static void add_stand_ins(routed *to, const decision *d)
         if (!strchr(d->steps[i].model, ':')) to->stand_ins[to->n_stand_ins++] = d->steps[i].model;
 }
 
+/* It began when the decision did. */
+static void note_span(routed *to, const gateway_request *rq, const resolved *r)
+{
+    call_spans below, at = {&rq->gateway->observer, trace_span(rq->trace)};
+    if (!rq->is_recorded) return;
+    to->span = call_spans_begin(&below, &at);
+    to->start_ns = request_now_ns(rq) - (uint64_t)(r->ms * 1e6);
+    to->ms = r->ms;
+    to->why = decide_why_name(r->decision->steps[0].why);
+    buf_copy_str(to->model, sizeof to->model, r->decision->steps[0].model);
+}
+
+void routed_tell_span(gateway_request *rq)
+{
+    const routed *r = rq->routed;
+    char ms[NUMBER_SIZE];
+    if (!r || !r->span) return;
+    span s = {.kind = SPAN_ROUTE,
+              .id = r->span,
+              .parent = trace_span(rq->trace),
+              .start_ns = r->start_ns,
+              .end_ns = request_now_ns(rq)};
+    span_name(&s, r->route->name);
+    span_set(&s, "model", r->model);
+    span_set(&s, "reason", r->why);
+    number_write(ms, r->ms, DECISION_DIGITS);
+    span_set(&s, "decision_ms", ms);
+    span_list_add(&rq->spans, &s);
+}
+
 static int remember(gateway_request *rq, const config_route *route, const resolved *r)
 {
     buf header = {0};
@@ -170,6 +203,7 @@ static int remember(gateway_request *rq, const config_route *route, const resolv
     }
     const config_route *last = r->decision->steps[0].route; /* the target's own route says how it is kept */
     *to = (routed){.route = route, .header = buf_take(&header), .key = r->facts->keys[last->key]};
+    note_span(to, rq, r);
     to->order = last->order == ROUTER_BY_HASH && to->key == 0 ? ROUTER_BY_TIME : last->order;
     add_stand_ins(to, r->decision);
     routed_free(rq->routed);

@@ -49,7 +49,14 @@ typedef struct routed {
     size_t n_stand_ins;
     router_order order;
     uint64_t key;
+    /* Of a recorded request: the span under which its calls stand, since when; else 0. */
+    uint64_t span, start_ns;
+    double ms; /* that the decision took */
+    const char *why;
+    char model[96]; /* who answers */
 } routed;
+/* Where its request is recorded, the span of the route ends: with its request. */
+void routed_tell_span(gateway_request *rq);
 void routed_free(routed *r); /* accepts NULL */
 
 /* A route that no endpoint resolved, but a stage of a pipeline: counted and logged. `user` is the settings.

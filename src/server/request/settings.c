@@ -42,7 +42,7 @@ static int open_calls(settings *s, shoal_err *err)
         rc = route_calls_new(&s->calls, e, s->calls, &c->book, routed_heard, s, err);
     if (rc == 0) rc = limit_calls_new(&s->calls, e, s->calls, &c->reply_limits, &c->book, err);
     /* On top: the limits are for the calls of its stages. */
-    pipeline_options o = {.config = c, .executor = &s->gateway->executor, .hosts = &s->hosts};
+    pipeline_options o = {.config = c, .executor = &s->gateway->executor, .hosts = &s->hosts, .mcp = &s->mcp};
     return rc == 0 && c->n_pipelines > 0 ? pipeline_calls_new(&s->calls, e, s->calls, &o, err) : rc;
 }
 
@@ -56,6 +56,26 @@ static int open_hosts(settings *s, shoal_err *err)
     return rc ? config_fail(c, err, "%s", why.message) : 0;
 }
 
+static void note_mcp(void *user, const char *server, const char *tool, int status, double ms)
+{
+    const settings *s = user;
+    const char *result = status == 0 ? "ok" : status == SHOAL_EDEADLINE ? "late" : "error";
+    metrics_add(s->gateway->metrics, METRIC_MCP, 1, server, tool ? tool : "", result);
+    metrics_observe_s(s->gateway->metrics, METRIC_MCP_S, ms / 1000, server, NULL);
+}
+
+/* As with hosts. Programs start with the first call. */
+static int open_mcp(settings *s, shoal_err *err)
+{
+    shoal_err why;
+    const gateway_config *c = s->config;
+    int rc = c->n_mcp_servers
+                 ? mcp_open(&s->mcp, s->gateway->loop, c->mcp_servers, c->n_mcp_servers, note_mcp, s, &why)
+                 : 0;
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return rc ? config_fail(c, err, "%s", why.message) : 0;
+}
+
 static void settings_free(settings *s)
 {
     settings **at = &s->gateway->all_settings;
@@ -63,6 +83,7 @@ static void settings_free(settings *s)
     *at = s->next;
     calls_free(s->calls); /* runs of pipelines ask hosts */
     hosts_free(s->hosts);
+    mcp_free(s->mcp);
     ensembles_free(s->ensembles);
     free(s->fallbacks);
     auth_free(s->auth);
@@ -91,6 +112,7 @@ int settings_new(settings **ret, gateway *g, const gateway_config *c, shoal_err 
         rc = auth_new(&s->auth, c->api_keys, c->n_api_keys, g->settings ? g->settings->auth : NULL, err);
     if (rc == 0) rc = open_calls(s, err);
     if (rc == 0) rc = open_hosts(s, err);
+    if (rc == 0) rc = open_mcp(s, err);
     if (rc == 0)
         *ret = s;
     else

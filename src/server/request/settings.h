@@ -18,6 +18,7 @@
 #include "access/auth.h"
 #include "request/ensembles.h"
 #include "hosts/hosts.h"
+#include "mcp/mcp_client.h"
 
 struct gateway;
 
@@ -33,6 +34,7 @@ typedef struct settings {
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
     ensembles *ensembles;     /* NULL: none are configured */
     hosts *hosts;             /* that http stages ask; NULL: the configuration names none */
+    mcp_client *mcp;          /* whose tools generate stages call; NULL: the configuration names none */
     struct settings *next;    /* the gateway's, present ones and old ones */
 } settings;
 

@@ -11,7 +11,7 @@
 #include "base/name.h"
 #include "retrieve/store_impl.h"
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 
 #define COLLECTION_TABLE                                                                                   \
     "(id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, shared INTEGER NOT NULL, name TEXT NOT "  \
@@ -20,6 +20,20 @@
     " n_removed INTEGER NOT NULL, n_documents INTEGER NOT NULL, n_pieces INTEGER NOT NULL, n_bytes "       \
     "INTEGER NOT NULL, UNIQUE(owner, name));"
 #define COLLECTION_INDEX "CREATE UNIQUE INDEX shared_names ON collections(name) WHERE shared = 1;"
+
+#define BATCH_TABLES                                                                                        \
+    "CREATE TABLE batches(id INTEGER PRIMARY KEY, dialect INTEGER NOT NULL, status INTEGER NOT NULL, "      \
+    "owner TEXT NOT NULL, key TEXT NOT NULL, endpoint TEXT NOT NULL, window TEXT NOT NULL, metadata TEXT "  \
+    "NOT NULL, errors TEXT NOT NULL DEFAULT '', input INTEGER NOT NULL, output INTEGER NOT NULL DEFAULT "   \
+    "0, error INTEGER NOT NULL DEFAULT 0, expires INTEGER NOT NULL, keep_s INTEGER NOT NULL, n_lines "      \
+    "INTEGER NOT NULL DEFAULT 0, n_completed INTEGER NOT NULL DEFAULT 0, n_failed INTEGER NOT NULL "        \
+    "DEFAULT 0, n_bytes INTEGER NOT NULL DEFAULT 0, n_missing INTEGER NOT NULL DEFAULT 0, at0 INTEGER NOT " \
+    "NULL, at1 INTEGER NOT NULL DEFAULT 0,"                                                                 \
+    " at2 INTEGER NOT NULL DEFAULT 0, at3 INTEGER NOT NULL DEFAULT 0, at4 INTEGER NOT NULL DEFAULT 0, at5"  \
+    " INTEGER NOT NULL DEFAULT 0, at6 INTEGER NOT NULL DEFAULT 0, at7 INTEGER NOT NULL DEFAULT 0);"         \
+    "CREATE TABLE batch_lines(batch INTEGER NOT NULL, n INTEGER NOT NULL, start INTEGER NOT NULL, n_bytes"  \
+    " INTEGER NOT NULL, custom_id TEXT NOT NULL, state INTEGER NOT NULL DEFAULT 0, answer BLOB,"            \
+    " UNIQUE(batch, n));"
 
 static const char SCHEMA[] =
     "CREATE TABLE collections" COLLECTION_TABLE COLLECTION_INDEX
@@ -35,9 +49,10 @@ static const char SCHEMA[] =
     " UNIQUE(document, ordinal));"
     "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);"
     "CREATE TABLE files(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, purpose TEXT NOT NULL,"
-    " created INTEGER NOT NULL, content BLOB NOT NULL, owner TEXT NOT NULL DEFAULT '');";
+    " created INTEGER NOT NULL, content BLOB NOT NULL, owner TEXT NOT NULL DEFAULT '', expires INTEGER NOT "
+    "NULL DEFAULT 0);" BATCH_TABLES;
 
-/* Version 1 knew no owners: what it holds is shared. */
+/* Version 1 knew no owners: what it holds is shared. Version 2 knew no batches. */
 static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
     "CREATE TABLE collections_2" COLLECTION_TABLE
     "INSERT INTO collections_2 SELECT id, '', 1, name, title, metadata, model, digest, dims, piece_bytes,"
@@ -45,6 +60,7 @@ static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
     "DROP TABLE collections;"
     "ALTER TABLE collections_2 RENAME TO collections;" COLLECTION_INDEX
     "ALTER TABLE files ADD COLUMN owner TEXT NOT NULL DEFAULT '';",
+    "ALTER TABLE files ADD COLUMN expires INTEGER NOT NULL DEFAULT 0;" BATCH_TABLES,
 };
 
 /* ---- errors and statements -------------------------------------------------------------------------- */

@@ -139,6 +139,7 @@ int store_document_delete(store *s, const store_collection *c, int64_t id, shoal
 
 typedef struct store_file {
     int64_t id, n_bytes, created;
+    int64_t expires; /* 0: it stays */
     const char *name, *purpose;
 } store_file;
 
@@ -147,14 +148,16 @@ int store_spool_open(const store *s, partial *ret, shoal_err *err);
 /* The first f->n_bytes of one, in a transaction of its own and without having them all in memory; f->id is
  * drawn at random. SHOAL_ELIMIT: it is longer than a row may be. */
 int store_file_put_spool(store *s, store_file *f, int fd, shoal_err *err);
+/* The same of bytes in memory, within a transaction that writes. */
+int store_file_put_bytes(store *s, store_file *f, const void *bytes, size_t n, shoal_err *err);
 /* SHOAL_ENOTFOUND. ret_content NULL: not wanted; else it is in `mem`, too. */
 int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char **ret_content,
                    shoal_err *err);
-/* At most `most` behind the file `after` (0: from the first), oldest first; strings die with each call. fn
- * not 0: it ends with that. SHOAL_ENOTFOUND: there is no file `after`. */
-int store_files(store *s, int64_t after, size_t most, int (*fn)(void *user, const store_file *f), void *user,
-                shoal_err *err);
-/* Documents that were made of it stay. SHOAL_ENOTFOUND. */
+/* At most `most` behind the file `after` (0: from the first), oldest first, of that purpose (NULL: any); strings die
+ * with each call. fn not 0: it ends with that. SHOAL_ENOTFOUND: there is no file `after`. */
+int store_files(store *s, int64_t after, const char *purpose, size_t most,
+                int (*fn)(void *user, const store_file *f), void *user, shoal_err *err);
+/* Documents that were made of it stay. SHOAL_ENOTFOUND; SHOAL_EINVALID: a batch still reads it. */
 int store_file_delete(store *s, int64_t id, shoal_err *err);
 
 /* ---- searching (store_search.c) --------------------------------------------------------------------- */

@@ -22,5 +22,7 @@ int store_finish(store *s, sqlite3_stmt *st, int rc, shoal_err *err);
 void store_bind_text(sqlite3_stmt *st, int i, const char *text);
 /* The column as text in `mem`, "" for NULL; NULL: out of memory. */
 const char *store_text(sqlite3_stmt *st, int column, arena *mem);
+/* For what a client names: nobody guesses it, and two do not meet. 63 bits, never 0. */
+int64_t store_draw_id(void);
 
 #endif

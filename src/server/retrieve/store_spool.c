@@ -48,8 +48,7 @@ static int bind_content(const store *s, sqlite3_stmt *st, int64_t n_bytes, shoal
                    (long long)n_bytes, sqlite3_limit(s->file.db, SQLITE_LIMIT_LENGTH, -1));
 }
 
-/* Nobody guesses it, and two do not meet: 63 bits. */
-static int64_t draw_id(void)
+int64_t store_draw_id(void)
 {
     uint64_t id;
     rng_bytes(&id, sizeof id);
@@ -62,14 +61,15 @@ static int store_spool_put(store *s, store_file *f, int fd, shoal_err *err)
     sqlite3_stmt *st;
     sqlite3_blob *to = NULL;
     int rc = store_prepare(s, &st, err,
-                           "INSERT INTO files(name, purpose, created, content, id, owner)"
-                           " VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
+                           "INSERT INTO files(name, purpose, created, content, id, owner, expires)"
+                           " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)");
     if (rc == 0) {
-        sqlite3_bind_int64(st, 5, draw_id());
+        sqlite3_bind_int64(st, 5, store_draw_id());
         store_bind_text(st, 6, s->owner);
         store_bind_text(st, 1, f->name);
         store_bind_text(st, 2, f->purpose);
         sqlite3_bind_int64(st, 3, f->created);
+        sqlite3_bind_int64(st, 7, f->expires);
         rc = bind_content(s, st, f->n_bytes, err);
     }
     rc = store_finish(s, st, rc, err);

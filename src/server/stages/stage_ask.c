@@ -35,6 +35,7 @@ int stage_ask_texts(stage_run *s, const call_context *ctx, Shoal__V1__TextInput 
     task_request req;
     for (size_t i = 0; i < n; i++) list[i] = &texts[i];
     task_request_texts(&req, process_runner(s)->task, list, n, process_adapter(s));
+    if (process_runner(s)->n_best) req.classify.top_k = process_runner(s)->n_best;
     return stage_ask(s, ctx, &req);
 }
 

@@ -29,5 +29,6 @@ static const char *take_labels(stage_run *s, const ProtobufCMessage *reply)
     return NULL;
 }
 
-const stage_runner stage_classify = {.start = stage_ask_text, .task = CALL_CLASSIFY, .take = take_label};
+const stage_runner stage_classify = {
+    .start = stage_ask_text, .task = CALL_CLASSIFY, .take = take_label, .n_best = 1};
 const stage_runner stage_image = {.start = stage_ask_file, .task = CALL_CLASSIFY_IMAGE, .take = take_labels};

@@ -11,6 +11,11 @@
 static void on_tool_delta(stage_run *s, const Shoal__V1__ToolCallDelta *d)
 {
     if (d->index >= TOOL_CALLS_MAX) return;
+    if (!s->tools) s->tools = arena_alloc(s->memory, TOOL_CALLS_MAX * sizeof *s->tools);
+    if (!s->tools) {
+        s->text.failed = true;
+        return;
+    }
     if (d->index >= s->n_tools) s->n_tools = d->index + 1;
     if (d->name) buf_puts(&s->tools[d->index].name, d->name);
     if (d->arguments) buf_puts(&s->tools[d->index].arguments, d->arguments);
@@ -22,10 +27,11 @@ static void on_generated(void *user, const Shoal__V1__GenerateEvent *ev)
     if (ev->delta) {
         utf8_put_c(&s->text, (const char *)ev->delta->text.data, ev->delta->text.len);
         for (size_t i = 0; i < ev->delta->n_tool_calls; i++) on_tool_delta(s, ev->delta->tool_calls[i]);
-        process_tell_text(s);
+        if (!s->stage->n_mcp) process_tell_text(s); /* what stands before a call is not the answer */
     }
     if (!ev->done) return;
-    s->times = (stage_times){true, ev->done->queue_ms, ev->done->prefill_ms, ev->done->decode_ms};
+    s->times =
+        (stage_times){true, ev->done->queue_ms, ev->done->prefill_ms, ev->done->decode_ms, ev->done->cpu_ms};
     s->n_prompt = ev->done->n_prompt;
     s->n_generated = ev->done->n_generated;
     process_fact(s)->mean_prob = ev->done->mean_prob;
@@ -139,6 +145,11 @@ static int start_generate(stage_run *s, const call_context *ctx)
     buf_putc(&messages, '[');
     int rc = st->system ? put_message(s, "system", st->system, &messages) : 0;
     if (!rc) rc = put_message(s, "user", st->prompt, &messages);
+    if (!rc && st->n_mcp) {
+        rc = messages.failed ? SHOAL_ENOMEM : stage_mcp_start(s, ctx, &messages);
+        buf_done(&messages);
+        return rc;
+    }
     buf_putc(&messages, ']');
     size_t n_choices = 0;
     char **choices = NULL;
@@ -164,4 +175,4 @@ static int start_generate(stage_run *s, const call_context *ctx)
     return s->call ? 0 : rc ? rc : SHOAL_ENOMEM;
 }
 
-const stage_runner stage_generate = {.start = start_generate};
+const stage_runner stage_generate = {.start = start_generate, .done = stage_mcp_done};

@@ -17,6 +17,7 @@ static void add_segment(stage_run *s, const Shoal__V1__TranscriptSegment *g)
 static void note_done(stage_run *s, const Shoal__V1__TranscribeDone *d)
 {
     s->n_generated = d->n_generated;
+    s->times = (stage_times){true, d->queue_ms, d->encode_ms, d->decode_ms, d->cpu_ms};
     buf_puts(&s->label, d->language);
     s->details = json_object();
     if (!s->details) s->text.failed = true;

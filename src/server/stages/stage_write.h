@@ -25,4 +25,8 @@ bool stage_calls_are_whole(const stage_run *s);
 /* n texts have these scores (stage_rank.c): the best becomes the label, all go to the trace, best first. */
 void stage_rank(stage_run *s, const char *const *texts, const double *scores, size_t n);
 
+/* With the tools of its MCP servers (stage_mcp.c): asks them for these, and then the model, in rounds. */
+int stage_mcp_start(stage_run *s, const call_context *ctx, buf *messages);
+void stage_mcp_done(stage_run *s);
+
 #endif

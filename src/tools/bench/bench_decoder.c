@@ -27,8 +27,8 @@ typedef struct test {
 typedef struct bench {
     const bench_options *o;
     bench_subject *s;
-    int32_t *ids; /* of all streams, one behind the other */
-    double *ms;   /* [repeat] */
+    const test *t; /* that runs now */
+    int32_t *ids;  /* of all streams, one behind the other */
     uint64_t salt;
     shoal_err *err;
 } bench;
@@ -70,8 +70,10 @@ static int run_all(bench *b, const test *t, bench_gate *g, double *ret_ms)
 }
 
 /* Milliseconds of the part that the test is about. */
-static int run_once(bench *b, const test *t, double *ret_ms)
+static int decoder_once(void *user, double *ret_ms)
 {
+    bench *b = user;
+    const test *t = b->t;
     bench_gate g;
     double whole_ms;
     int rc = run_all(b, t, &g, &whole_ms);
@@ -86,32 +88,17 @@ static int run_once(bench *b, const test *t, double *ret_ms)
     return 0;
 }
 
-static int warm_up(bench *b, const test *t)
-{
-    engine_stats before, now;
-    double ms;
-    engine_get_stats(b->s->e, &before);
-    for (int i = 0; i < WARM_RUNS; i++) {
-        int rc = run_once(b, t, &ms);
-        if (rc != 0) return rc;
-        engine_get_stats(b->s->e, &now);
-        if (i > 0 && now.n_steps - before.n_steps >= WARM_STEPS) break;
-    }
-    return 0;
-}
-
 static int run_test(bench *b, const test *t, double n_tokens, bench_cost cost)
 {
-    size_t n = (size_t)b->o->repeat;
     const bench_work *w = &b->s->work;
     double kept = (w->kv_bytes + w->local_kv_bytes) * (double)((t->depth + t->n_prompt) * t->n_streams);
     bench_row row = {.test = t->name,
                      .n_tokens = n_tokens,
                      .cost = cost,
                      .set_bytes = w->layer_bytes + w->head_bytes + kept};
-    int rc = warm_up(b, t);
-    for (size_t i = 0; rc == 0 && i < n; i++) rc = run_once(b, t, &b->ms[i]);
-    return rc == 0 ? bench_report_row(&b->s->report, &row, b->ms, n, b->err) : rc;
+    bench_run run = {.once = decoder_once, .user = b, .warm_runs = WARM_RUNS, .warm_steps = WARM_STEPS};
+    b->t = t;
+    return bench_measure(b->o, b->s, &row, &run, b->err);
 }
 
 /* "pp128", "pp128@d1024" */
@@ -196,15 +183,13 @@ int bench_decoder(const bench_options *o, bench_subject *s, shoal_err *err)
     size_t room = longest(o), streams = largest(&o->streams) * SHORT_PROMPT;
     bench b = {.o = o, .s = s, .err = err};
     b.ids = calloc(room > streams ? room : streams, sizeof *b.ids);
-    b.ms = calloc((size_t)o->repeat, sizeof *b.ms);
-    int rc = b.ids && b.ms ? 0 : err_nomem(err);
+    int rc = b.ids ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < o->depths.n; i++) {
         rc = prompts_at(&b, o->depths.v[i]);
         if (rc == 0) rc = replies_at(&b, o->depths.v[i]);
     }
     for (size_t i = 0; rc == 0 && o->generates.n && i < o->streams.n; i++)
         if (o->streams.v[i] && o->generates.v[0]) rc = streams_of(&b, o->streams.v[i]);
-    free(b.ms);
     free(b.ids);
     return rc;
 }

@@ -7,8 +7,8 @@
 
 #include "json/json.h"
 #include "bench/bench.h"
+#include "bench/bench_cpu.h"
 #include "client/load_client.h"
-#include "client/load_cpu.h"
 #include "command/cli_process.h"
 
 typedef struct scenario {
@@ -42,6 +42,12 @@ static void make_intent(void *user, size_t i, buf *scratch, http_ask *ret)
     *ret = (http_ask){.method = "POST", .path = "/v1/classify", .body = scratch->data, .headers = FRESH};
 }
 
+static void make_embed(void *user, size_t i, buf *scratch, http_ask *ret)
+{
+    buf_printf(scratch, "{\"model\":\"home-embed\",\"input\":\"%s %zu\"}", utterances[i % N_UTTERANCES], i);
+    *ret = (http_ask){.method = "POST", .path = "/v1/embeddings", .body = scratch->data, .headers = FRESH};
+}
+
 static void make_home(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     buf_printf(scratch, "{\"pipeline\":\"home\",\"input\":\"%s\"}", utterances[i % N_UTTERANCES]);
@@ -69,11 +75,12 @@ static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
 
 static const scenario scenarios[] = {
     {"overhead", "HTTP in to worker call and back, no inference", 1, 4000, make_describe, 0},
-    {"intent", "/v1/classify home-intent, one client", 1, 2000, make_intent, 0},
-    {"home", "/v1/process pipeline home, one client", 1, 300, make_home, 0},
+    {"intent", "/v1/classify home-intent", 1, 2000, make_intent, 0},
+    {"embed", "/v1/embeddings home-embed, one text", 1, 2000, make_embed, 0},
+    {"home", "/v1/process pipeline home", 1, 300, make_home, 0},
     {"cache_hit", "/v1/process answered by the cache", 1, 4000, make_cached, 0},
-    {"stream_1", "chat-s streaming, 1 client", 1, 100, make_stream, BACK_MS},
-    {"stream_16", "chat-s streaming, 16 clients", 16, 1000, make_stream, BACK_MS},
+    {"stream_1", "chat-s streaming", 1, 100, make_stream, BACK_MS},
+    {"stream_16", "chat-s streaming", 16, 1000, make_stream, BACK_MS},
 };
 enum { N_SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -103,77 +110,106 @@ static int check_only(const char *only, shoal_err *err)
 
 typedef struct meter {
     const char *name;
+    size_t n_requests;
     bool live;
 } meter;
 
-static void bench_http_on_progress(void *user, size_t done, size_t total)
+static bool bench_http_on_watch(void *user, load_record *r, double seconds)
 {
     const meter *p = user;
-    if (p->live && (done % 20 == 0 || done == total))
-        fprintf(stderr, "\r\033[K%s %zu/%zu", p->name, done, total);
+    load_record_lock(r);
+    size_t n = r->n_ok + r->n_failed;
+    load_record_unlock(r);
+    if (p->live) cli_live_line("%s %zu/%zu", p->name, n, p->n_requests);
+    return true;
 }
 
-/* cpu_s: of the server, -1: not known. */
-static void print_row(const scenario *s, const load_result *r, double cpu_s, bool json, bool first)
+static void print_row(const scenario *s, const load_plan *plan, const load_result *r, const bench_cpu *cpu,
+                      bool json, bool first)
 {
     double per_s = r->seconds > 0 ? (double)r->n_tokens / r->seconds : 0;
     double requests_per_s = r->seconds > 0 ? (double)r->n_ok / r->seconds : 0;
-    if (json) {
-        printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
-               "\"max_ms\":%.3f,"
-               "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"gap_p50_ms\":%.3f,\"gap_p99_ms\":%.3f,"
-               "\"requests_per_s\":%.1f,\"tokens_per_s\":%.1f,"
-               "\"cpu_s\":%.2f,\"tokens_per_cpu_s\":%.1f}",
-               first ? "" : ",", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms,
-               r->first_p50_ms, r->first_p99_ms, r->gap_p50_ms, r->gap_p99_ms, requests_per_s, per_s, cpu_s,
-               cpu_s > 0 ? (double)r->n_tokens / cpu_s : 0.0);
+    if (!json) {
+        printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, plan->schedule.n_clients,
+               r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms, requests_per_s, per_s, s->what);
+        bench_cpu_print(cpu);
         return;
     }
-    printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, s->n_clients, r->n_ok,
-           r->n_failed, r->p50_ms, r->p99_ms, r->max_ms, requests_per_s, per_s, s->what);
+    buf processes = {0};
+    bench_cpu_put_json(cpu, &processes);
+    printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"seconds\":%.3f,\"p50_ms\":%.3f,"
+           "\"p99_ms\":%.3f,\"max_ms\":%.3f,"
+           "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"gap_p50_ms\":%.3f,\"gap_p99_ms\":%.3f,"
+           "\"requests_per_s\":%.1f,\"tokens_per_s\":%.1f%s,\"tokens_per_cpu_s\":%.1f}",
+           first ? "" : ",", s->name, plan->schedule.n_clients, r->n_ok, r->n_failed, r->seconds, r->p50_ms,
+           r->p99_ms, r->max_ms, r->first_p50_ms, r->first_p99_ms, r->gap_p50_ms, r->gap_p99_ms,
+           requests_per_s, per_s, processes.failed ? "" : processes.data,
+           cpu->seconds > 0 ? (double)r->n_tokens / cpu->seconds : 0.0);
+    buf_done(&processes);
+}
+
+/* The server that is asked, and what has been printed. */
+typedef struct asked {
+    http_where where;
+    int pid; /* 0: not known */
+    bool first;
+} asked;
+
+/* One scenario with so many clients; 0: its own number. */
+static int run_scenario(const bench_options *o, asked *a, const scenario *s, size_t n_clients, shoal_err *err)
+{
+    size_t usual = o->duration_s > 0 ? REQUESTS_MOST : s->n_requests;
+    meter p = {s->name, o->requests ? (size_t)o->requests : usual, isatty(STDERR_FILENO) != 0};
+    load_plan plan = {.where = a->where,
+                      .schedule = {.n_clients = n_clients ? (int)n_clients : s->n_clients,
+                                   .n_requests = p.n_requests,
+                                   .seconds = o->duration_s},
+                      .make = s->make,
+                      .back_ms = s->back_ms,
+                      .user = &p,
+                      .watch = bench_http_on_watch};
+    load_result r;
+    bench_cpu cpu;
+    bench_cpu_begin(&cpu, a->pid);
+    int rc = load_run(&plan, &r, err);
+    if (p.live) fputs("\r\033[K", stderr);
+    if (rc != 0) return rc;
+    bench_cpu_end(&cpu, r.seconds);
+    print_row(s, &plan, &r, &cpu, o->json, a->first);
+    a->first = false;
+    if (r.n_resumed) fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);
+    if (r.n_failed) cli_say("%s: first failure: %s\n", s->name, r.first_failure);
+    fflush(stdout);
+    return 0;
+}
+
+static int check_ready(const bench_options *o, const http_where *where, shoal_err *err)
+{
+    int status = 0;
+    int rc = http_client_once(where, &(http_ask){.method = "GET", .path = "/readyz"}, &status, NULL, err);
+    if (rc == 0 && status != 200)
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
+    return rc;
 }
 
 int bench_http(const bench_options *o, shoal_err *err)
 {
-    http_where where;
-    int rc = cli_process_where(&where, o->url, err);
+    asked a = {.first = true};
+    bench_list own = {.n = 1}; /* 0: each scenario's number of clients */
+    const bench_list *clients = o->clients_given ? &o->clients : &own;
+    int rc = cli_process_where(&a.where, o->url, err);
     if (rc == 0) rc = check_only(o->only, err);
+    if (rc == 0) rc = check_ready(o, &a.where, err);
     if (rc != 0) return rc;
-    int status = 0;
-    rc = http_client_once(&where, &(http_ask){.method = "GET", .path = "/readyz"}, &status, NULL, err);
-    if (rc == 0 && status != 200)
-        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
-    if (rc != 0) return rc;
-    int pid = load_cpu_find(&where);
+    a.pid = load_cpu_find(&a.where);
     if (o->json)
         printf("{\"url\":\"%s\",\"scenarios\":[", o->url);
     else
         printf("%-10s %7s %7s %6s %9s %9s %9s %10s %10s\n", "SCENARIO", "CLIENTS", "OK", "FAILED", "P50 MS",
                "P99 MS", "MAX MS", "REQ/S", "TOKENS/S");
-    bool first = true;
-    for (size_t i = 0; i < N_SCENARIOS && rc == 0; i++) {
-        const scenario *s = &scenarios[i];
-        if (!is_wanted(o->only, s->name)) continue;
-        meter p = {s->name, isatty(STDERR_FILENO) != 0};
-        load_plan plan = {.where = where,
-                          .n_clients = s->n_clients,
-                          .n_requests = s->n_requests,
-                          .make = s->make,
-                          .back_ms = s->back_ms,
-                          .user = &p,
-                          .progress = bench_http_on_progress};
-        load_result r;
-        double before = pid ? load_cpu_seconds(pid) : -1;
-        rc = load_run(&plan, &r, err);
-        double cpu_s = pid ? load_cpu_seconds(pid) - before : -1;
-        if (p.live) fputs("\r\033[K", stderr);
-        if (rc == 0) print_row(s, &r, cpu_s, o->json, first);
-        first = false;
-        if (rc == 0 && r.n_resumed)
-            fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);
-        if (rc == 0 && r.n_failed) cli_say("%s: first failure: %s\n", s->name, r.first_failure);
-        fflush(stdout);
-    }
+    for (size_t i = 0; i < N_SCENARIOS; i++)
+        for (size_t k = 0; rc == 0 && is_wanted(o->only, scenarios[i].name) && k < clients->n; k++)
+            rc = run_scenario(o, &a, &scenarios[i], clients->v[k], err);
     if (o->json) printf("]}\n");
     return rc;
 }

@@ -14,24 +14,24 @@ enum {
     FRAMES_A_SECOND = 100 /* of log-mel front ends of speech */
 };
 
-typedef struct bench {
-    const bench_options *o;
-    bench_subject *s;
-    bench_source work;
-    const model_config *c;
-    int32_t *ids;
-    float *frames; /* NULL: it reads text */
-    double *ms;    /* [repeat] */
-    uint64_t salt;
-    shoal_err *err;
-} bench;
-
 /* A source of so many tokens or frames, and what is asked for behind it. */
 typedef struct test {
     char name[48];
     size_t n, n_new;
     bool reply; /* the tokens behind the first are timed, else all up to it */
 } test;
+
+typedef struct bench {
+    const bench_options *o;
+    bench_subject *s;
+    const test *t; /* that runs now */
+    bench_source work;
+    const model_config *c;
+    int32_t *ids;
+    float *frames; /* NULL: it reads text */
+    uint64_t salt;
+    shoal_err *err;
+} bench;
 
 static void bench_source_on_event(void *user, const gen_event *ev)
 {
@@ -56,8 +56,10 @@ static enc_request draw_source(bench *b, size_t n)
     return (enc_request){.ids = b->ids, .n_ids = n};
 }
 
-static int run_once(bench *b, const test *t, double *ret_ms)
+static int source_once(void *user, double *ret_ms)
 {
+    bench *b = user;
+    const test *t = b->t;
     bench_gate g;
     uint64_t id;
     enc_request source = draw_source(b, t->n);
@@ -77,9 +79,9 @@ static int run_once(bench *b, const test *t, double *ret_ms)
 
 static int run_test(bench *b, const test *t)
 {
-    size_t runs = (size_t)b->o->repeat, n = positions(b, t->n);
+    size_t n = positions(b, t->n);
     const bench_work *w = &b->work.reply;
-    double once = w->layer_bytes + w->head_bytes + b->work.cross_bytes * (double)n, unused;
+    double once = w->layer_bytes + w->head_bytes + b->work.cross_bytes * (double)n;
     bench_row row = {.test = t->name, .n_tokens = (double)n, .set_bytes = once + b->work.encoder_bytes};
     row.cost = bench_source_read(&b->work, n);
     if (b->frames) row.sound_s = (double)t->n / FRAMES_A_SECOND;
@@ -87,10 +89,9 @@ static int run_test(bench *b, const test *t)
         row = (bench_row){.test = t->name, .n_tokens = (double)t->n_new, .set_bytes = once};
         row.cost = bench_source_reply(&b->work, n, t->n_new);
     }
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < WARM_RUNS; i++) rc = run_once(b, t, &unused);
-    for (size_t i = 0; rc == 0 && i < runs; i++) rc = run_once(b, t, &b->ms[i]);
-    return rc == 0 ? bench_report_row(&b->s->report, &row, b->ms, runs, b->err) : rc;
+    bench_run run = {.once = source_once, .user = b, .warm_runs = WARM_RUNS};
+    b->t = t;
+    return bench_measure(b->o, b->s, &row, &run, b->err);
 }
 
 /* Replies that nobody asked for end with the context. */
@@ -170,11 +171,9 @@ int bench_source_rows(const bench_options *o, bench_subject *s, const model *m, 
     bench b = {.o = o, .s = s, .work = bench_source_of(m), .c = c, .err = err};
     if (c->source.n_mel) b.frames = calloc(2 * c->source.n_ctx + 1, c->source.n_mel * sizeof *b.frames);
     b.ids = calloc(largest(&o->prompts), sizeof *b.ids);
-    b.ms = calloc((size_t)o->repeat, sizeof *b.ms);
-    int rc = b.ids && b.ms && (b.frames || !c->source.n_mel) ? 0 : err_nomem(err);
+    int rc = b.ids && (b.frames || !c->source.n_mel) ? 0 : err_nomem(err);
     if (rc == 0) rc = b.frames ? measure_sounds(&b) : measure_texts(&b);
     free(b.frames);
     free(b.ids);
-    free(b.ms);
     return rc;
 }

@@ -16,6 +16,7 @@
     X(ps)               \
     X(top)              \
     X(logs)             \
+    X(crash)            \
     X(cache)            \
     X(demo)             \
     /* ask */           \
@@ -54,6 +55,7 @@
     X(eval)             \
     X(calibrate)        \
     X(bench)            \
+    X(profile)          \
     X(lab)              \
     X(debug)            \
     /* shell */         \
@@ -61,12 +63,12 @@
     X(version)
 
 /* X(name, first command, what they do): a group goes on to the next one's first command */
-#define CLI_GROUPS(X)                                                           \
-    X("serve", serve, "a cluster, and what it is doing")                        \
-    X("ask", run, "a model, a pipeline, documents")                             \
-    X("models", models, "files: which there are, fetched or changed")           \
-    X("cluster", nodes, "several machines")                                     \
-    X("measure", pipeline, "what is answered, how fast, what breaks")         \
+#define CLI_GROUPS(X)                                                 \
+    X("serve", serve, "a cluster, and what it is doing")              \
+    X("ask", run, "a model, a pipeline, documents")                   \
+    X("models", models, "files: which there are, fetched or changed") \
+    X("cluster", nodes, "several machines")                           \
+    X("measure", pipeline, "what is answered, how fast, what breaks") \
     X("shell", completions, "this program")
 
 #define CLI_DECLARE(name) extern const cli_command cmd_##name;

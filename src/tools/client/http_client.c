@@ -198,6 +198,7 @@ static int send_all(http_client *c, shoal_err *err)
 int http_client_receive_raw(http_client *c, void *bytes, size_t cap, size_t *ret_n, shoal_err *err)
 {
     ssize_t n = c->until_ns && set_patience(c, c->fd) != 0 ? -1 : recv(c->fd, bytes, cap, 0);
+    c->ended = n == 0;
     if (n == 0) return err_set(err, SHOAL_EIO, "the server closed the connection");
     if (n < 0 && errno == EAGAIN && c->until_ns)
         return err_set(err, SHOAL_EDEADLINE, "no whole answer in time");
@@ -270,14 +271,33 @@ static int read_chunks(http_client *c, shoal_err *err)
     }
 }
 
+/* A body without a length ends with the connection (RFC 9112, 6.3). */
+static int read_to_end(http_client *c, shoal_err *err)
+{
+    shoal_err why = {0};
+    for (;;) {
+        int rc = c->in.len ? take_body(c, c->in.len, err) : 0;
+        if (rc != 0) return rc;
+        rc = receive_more(c, &why);
+        if (rc == SHOAL_EIO && c->ended) return 0;
+        if (rc != 0) return err_set(err, rc, "%s", why.message);
+    }
+}
+
+static bool has_body(int status)
+{
+    return status / 100 != 1 && status != 204 && status != 304;
+}
+
 static int read_answer(http_client *c, bool *ret_close, shoal_err *err)
 {
     size_t len, length = 0;
-    bool chunked = false;
-    int rc = need_line(c, &len, err);
+    bool chunked = false, measured = false;
+    int minor = 1, rc = need_line(c, &len, err);
     if (rc != 0) return rc;
-    if (sscanf(c->in.data, "HTTP/1.1 %d", &c->status) != 1)
+    if (sscanf(c->in.data, "HTTP/1.%1d %d", &minor, &c->status) != 2)
         return err_set(err, SHOAL_EPROTOCOL, "the answer is not HTTP/1.1");
+    *ret_close = minor == 0; /* also where a server of HTTP/1.0 would have kept it */
     buf_consume(&c->in, len);
     for (;;) {
         if ((rc = need_line(c, &len, err)) != 0) return rc;
@@ -285,13 +305,18 @@ static int read_answer(http_client *c, bool *ret_close, shoal_err *err)
         if (c->head.len + len > HEAD_MAX_BYTES)
             return err_set(err, SHOAL_EPROTOCOL, "the answer has headers without an end");
         if (buf_append(&c->head, c->in.data, len) != 0) return err_nomem(err);
-        if (strncasecmp(c->in.data, "content-length:", 15) == 0) length = strtoul(c->in.data + 15, NULL, 10);
+        if (strncasecmp(c->in.data, "content-length:", 15) == 0) {
+            length = strtoul(c->in.data + 15, NULL, 10);
+            measured = true;
+        }
         if (strncasecmp(c->in.data, "transfer-encoding:", 18) == 0) chunked = true;
         if (strncasecmp(c->in.data, "connection: close", 17) == 0) *ret_close = true;
         buf_consume(&c->in, len);
     }
     buf_consume(&c->in, 2);
-    return chunked ? read_chunks(c, err) : take_body(c, length, err);
+    if (chunked) return read_chunks(c, err);
+    if (measured || !has_body(c->status) || !*ret_close) return take_body(c, length, err);
+    return read_to_end(c, err);
 }
 
 static int make_request(http_client *c, const http_ask *r, shoal_err *err)

@@ -1,4 +1,4 @@
-/* http_client.h: a blocking HTTP/1.1 client, for asking and for measuring a running Shoal.
+/* http_client.h: a blocking HTTP/1.1 client, for asking and for measuring a running Shoal. It takes answers of HTTP/1.0, too.
  *
  *     http_where w;
  *     http_client c;
@@ -42,6 +42,7 @@ typedef struct http_ask {
 typedef struct http_client {
     http_where where;
     int fd;
+    bool ended; /* the server has closed the connection */
     buf in, out;
     int status;
     buf body;          /* of the last answer; valid until the next exchange */

@@ -77,11 +77,12 @@ int http_client_tls_receive(http_client *c, void *bytes, size_t cap, size_t *ret
     for (;;) {
         switch (tls_link_step(c->tls->link, bytes, cap, ret_n)) {
         case TLS_PLAIN: return 0;
-        case TLS_ENDED: return err_set(err, SHOAL_EIO, "the server closed the connection");
+        case TLS_ENDED: c->ended = true; return err_set(err, SHOAL_EIO, "the server closed the connection");
         case TLS_BROKEN: return broken(c, err);
         default: break;
         }
         int rc = feed(c, err);
+        c->ended = false; /* an end that the server has not signed could be anybody's */
         if (rc != 0) return rc;
     }
 }

@@ -2,8 +2,7 @@
 #define _GNU_SOURCE
 #include "client/load_client.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,72 +11,83 @@
 
 #include "base/clock.h"
 #include "client/sse.h"
-#include "base/number.h"
 #include "client/stream_client.h"
 
-enum { BACK_PAUSE_MS = 20, LATE_NS = 1000000 };
+enum { BACK_PAUSE_MS = 20, NOBODY_PAUSE_MS = 20, WATCH_MS = 250, LOOK_MS = 10 };
 
 /* When the texts of a stream came. */
 typedef struct text_clock {
     size_t at; /* of the body, what has been looked at */
     uint64_t first_ns, last_ns;
-    double *gaps_ms;
-    size_t n, cap;
-    bool failed; /* no memory for another gap */
+    uint64_t *gaps_ns; /* [n] of this answer */
+    size_t n, cap, n_texts;
 } text_clock;
 
-typedef struct client {
-    pthread_t thread;
+typedef struct load {
     const load_plan *plan;
-    atomic_size_t *next;
-    uint64_t start_ns;           /* of all */
-    double *whole_ms, *first_ms; /* [n_requests], -1 where it failed; shared, each index written once */
+    load_record *record;
+    load_engine *engine;
+} load;
+
+typedef struct client {
+    load *all;
     stream_client stream;
     text_clock clock;
     http_client http;
-    size_t n_tokens, n_failed, n_resumed, n_late;
-    char first_failure[200];
-    int index;
+    buf scratch;
 } client;
 
 /* ---- one answer --------------------------------------------------------------------------------------- */
 
-/* Tokens of an answer, by its own last count (an event may stand for several). An error event fails the
- * request, and so does a stream without its end. */
-static size_t count_tokens(const buf *body, bool *ret_error)
+/* The value behind `"key"`, a colon and blanks, in data[n]; NULL: there is none. */
+static const char *value_of(const char *data, size_t n, const char *key)
 {
-    static const char key[] = "\"completion_tokens\":";
-    const char *last = NULL;
-    if (!body->len) return 0;
-    bool stream = strncmp(body->data, "data:", 5) == 0;
-    if (strstr(body->data, "data: {\"error\"") || (stream && !strstr(body->data, "data: [DONE]")))
-        *ret_error = true;
-    for (const char *p = body->data; (p = strstr(p, key)); p += sizeof key - 1) last = p;
-    return last ? strtoul(last + sizeof key - 1, NULL, 10) : 0;
+    const char *p = memmem(data, n, key, strlen(key)), *end = data + n;
+    if (!p) return NULL;
+    for (p += strlen(key); p < end && (*p == ' ' || *p == ':'); p++) continue;
+    return p < end ? p : NULL;
+}
+
+/* What the answer says last of it: an event may stand for several tokens. */
+static size_t last_count(const buf *body, const char *key)
+{
+    size_t count = 0;
+    const char *at = buf_text(body), *end = at + body->len;
+    for (const char *p; (p = value_of(at, (size_t)(end - at), key)); at = p) count = strtoul(p, NULL, 10);
+    return count;
+}
+
+/* An error event fails the request, and so does a stream without its end. */
+static bool stream_is_whole(const buf *body)
+{
+    const char *text = buf_text(body);
+    bool stream = strncmp(text, "data:", 5) == 0;
+    return !strstr(text, "data: {\"error\"") && (!stream || strstr(text, "data: [DONE]"));
 }
 
 /* Whether an event brings text: of a chat, of a completion. */
 static bool brings_text(const char *data, size_t n)
 {
-    static const char *const keys[] = {"\"content\":\"", "\"text\":\""};
+    static const char *const keys[] = {"\"content\"", "\"text\"", "\"reasoning_content\""};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *p = memmem(data, n, keys[i], strlen(keys[i]));
-        if (p && p[strlen(keys[i])] != '"') return true;
+        const char *p = value_of(data, n, keys[i]);
+        if (p && p + 1 < data + n && *p == '"' && p[1] != '"') return true;
     }
     return false;
 }
 
 static void note_text(text_clock *t, uint64_t now)
 {
+    t->n_texts++;
     if (t->last_ns && t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 4096;
-        double *more = realloc(t->gaps_ms, cap * sizeof *more);
-        t->failed |= !more;
-        if (!more) return;
-        t->gaps_ms = more;
-        t->cap = cap;
+        size_t cap = t->cap ? 2 * t->cap : 256;
+        uint64_t *more = realloc(t->gaps_ns, cap * sizeof *more);
+        if (more) {
+            t->gaps_ns = more;
+            t->cap = cap;
+        }
     }
-    if (t->last_ns) t->gaps_ms[t->n++] = (double)(now - t->last_ns) / 1e6;
+    if (t->last_ns && t->n < t->cap) t->gaps_ns[t->n++] = now - t->last_ns;
     if (!t->first_ns) t->first_ns = now;
     t->last_ns = now;
 }
@@ -90,21 +100,35 @@ static void load_client_on_piece(void *user, size_t n_bytes)
     const buf *body = &me->http.body;
     uint64_t now = clock_ns();
     sse_event e;
-    if (body->len < t->at) t->at = 0; /* another answer: of a stream that is gone on with */
+    if (body->len < t->at) t->at = 0; /* another answer: of a stream that is resumed */
     for (size_t n; (n = sse_read(&e, body->data + t->at, body->len - t->at)) > 0; t->at += n)
         if (e.data && brings_text(e.data, e.n_data)) note_text(t, now);
 }
 
-static void note_failure(client *me, const char *why)
+static load_error error_of(int rc, int status)
 {
-    me->n_failed++;
-    if (!me->first_failure[0]) snprintf(me->first_failure, sizeof me->first_failure, "%s", why);
+    if (rc == SHOAL_EUNAVAILABLE || rc == SHOAL_EINVALID) return LOAD_ERROR_CONNECT;
+    if (rc == SHOAL_EDEADLINE) return LOAD_ERROR_TIMEOUT;
+    if (rc == SHOAL_EIO) return LOAD_ERROR_BROKEN;
+    if (rc != 0) return LOAD_ERROR_OTHER;
+    if (status == 429) return LOAD_ERROR_REFUSED;
+    if (status / 100 == 2) return LOAD_ERROR_NONE;
+    return status >= 500 ? LOAD_ERROR_SERVER : status >= 300 ? LOAD_ERROR_CLIENT : LOAD_ERROR_OTHER;
 }
 
-/* A stream, asked for again until it is whole or nobody goes on with it. */
-static bool exchange_stream(client *me, http_client *c, const http_ask *r, char why[200])
+static void take_usage(const buf *body, const text_clock *t, load_answer *a)
 {
-    uint64_t until = clock_ns() + me->plan->back_ms * 1000000ull, first_ns = 0;
+    a->n_tokens = last_count(body, "\"completion_tokens\"");
+    a->n_prompt_tokens = last_count(body, "\"prompt_tokens\"");
+    a->by_texts = a->n_tokens == 0 && t->n_texts > 0;
+    if (a->by_texts) a->n_tokens = t->n_texts;
+}
+
+/* A stream, asked for again until it is whole or nobody resumes it. */
+static load_error exchange_stream(client *me, const http_ask *r, load_answer *a, char why[200])
+{
+    http_client *c = &me->http;
+    uint64_t until = clock_ns() + me->all->plan->back_ms * 1000000ull, first_ns = 0;
     stream_try t;
     me->stream.id[0] = '\0';
     me->stream.n_resumed = 0;
@@ -113,159 +137,143 @@ static bool exchange_stream(client *me, http_client *c, const http_ask *r, char 
         usleep(BACK_PAUSE_MS * 1000);
     }
     if (first_ns) c->first_ns = first_ns;
-    me->n_resumed += me->stream.n_resumed;
-    return t == STREAM_WHOLE;
+    a->n_resumed = me->stream.n_resumed;
+    if (t == STREAM_WHOLE) take_usage(&me->stream.events, &me->clock, a);
+    if (t == STREAM_WHOLE) return LOAD_ERROR_NONE;
+    load_error e = error_of(c->status ? 0 : SHOAL_EUNAVAILABLE, c->status);
+    return e == LOAD_ERROR_NONE ? LOAD_ERROR_STREAM : e;
 }
 
-static bool exchange(client *me, http_client *c, const http_ask *r, char why[200])
+static load_error exchange(client *me, const http_ask *r, load_answer *a, char why[200])
 {
+    http_client *c = &me->http;
     shoal_err err = {0};
-    bool error_event = false;
-    if (me->plan->back_ms) {
-        bool whole = exchange_stream(me, c, r, why);
-        if (whole) me->n_tokens += count_tokens(&me->stream.events, &error_event);
-        return whole;
-    }
+    uint32_t timeout_ms = me->all->plan->timeout_ms;
+    c->until_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000ull : 0;
+    if (me->all->plan->back_ms) return exchange_stream(me, r, a, why);
     int rc = http_client_exchange(c, r, &err);
-    if (rc == 0) me->n_tokens += count_tokens(&c->body, &error_event);
-    snprintf(why, 200, "status %d: %.150s", c->status,
-             rc != 0        ? err.message
-             : c->body.data ? c->body.data
-                            : "");
-    return rc == 0 && c->status / 100 == 2 && !error_event;
+    load_error e = error_of(rc, c->status);
+    snprintf(why, 200, "status %d: %.150s", c->status, rc != 0 ? err.message : buf_text(&c->body));
+    if (rc == 0) take_usage(&c->body, &me->clock, a);
+    return e == LOAD_ERROR_NONE && !stream_is_whole(&c->body) ? LOAD_ERROR_STREAM : e;
 }
 
-/* Wait until request i is due; clock_ns from which its times count. */
-static uint64_t await_due(client *me, size_t i)
+static double since(const load *all, uint64_t ns)
 {
-    uint64_t now = clock_ns();
-    if (me->plan->rate <= 0) return now;
-    uint64_t due = me->start_ns + (uint64_t)((double)i * 1e9 / me->plan->rate);
-    me->n_late += now > due + LATE_NS;
-    while (now < due) {
-        struct timespec rest = {(time_t)((due - now) / 1000000000), (long)((due - now) % 1000000000)};
-        nanosleep(&rest, NULL);
-        now = clock_ns();
+    return ((double)ns - (double)load_engine_start_ns(all->engine)) / 1e9;
+}
+
+static int load_client_ask(void *user, void *state, size_t i, uint64_t due_ns, shoal_err *err)
+{
+    client *me = state;
+    load *all = me->all;
+    char why[200] = "";
+    http_ask r = {0};
+    buf_clear(&me->scratch);
+    all->plan->make(all->plan->user, i, &me->scratch, &r);
+    text_clock *t = &me->clock;
+    t->at = t->n = t->n_texts = 0;
+    t->first_ns = t->last_ns = 0;
+    uint64_t sent_ns = clock_ns();
+    load_answer a = {.due_s = since(all, due_ns), .sent_s = since(all, sent_ns), .why = why};
+    load_record_sent(all->record, a.due_s, a.sent_s);
+    if (me->scratch.failed) {
+        snprintf(why, sizeof why, "out of memory");
+        a.error = LOAD_ERROR_OTHER;
+    } else {
+        a.error = exchange(me, &r, &a, why);
     }
-    return due;
+    uint64_t first = t->first_ns ? t->first_ns : me->http.first_ns;
+    a.end_s = since(all, clock_ns());
+    a.first_ns = first > due_ns ? first - due_ns : 0;
+    a.gaps_ns = t->gaps_ns;
+    a.n_gaps = t->n;
+    load_record_add(all->record, &a);
+    if (a.error == LOAD_ERROR_CONNECT) usleep(NOBODY_PAUSE_MS * 1000); /* a refusal is instant */
+    return 0;
 }
 
-static void ask_once(client *me, size_t i, const http_ask *r)
+static int load_client_enter(void *user, int index, void **ret_state, shoal_err *err)
 {
-    char why[200];
-    uint64_t due = await_due(me, i);
-    me->clock.at = 0;
-    me->clock.first_ns = me->clock.last_ns = 0;
-    bool ok = exchange(me, &me->http, r, why);
-    uint64_t now = clock_ns(), first = me->clock.first_ns ? me->clock.first_ns : me->http.first_ns;
-    me->whole_ms[i] = ok ? (double)(now - due) / 1e6 : -1;
-    me->first_ms[i] = ok && first > due ? (double)(first - due) / 1e6 : -1;
-    if (!ok) note_failure(me, why);
-}
-
-static void *client_main(void *arg)
-{
-    client *me = arg;
-    const load_plan *p = me->plan;
-    http_client_init(&me->http, &p->where);
+    load *all = user;
+    client *me = calloc(1, sizeof *me);
+    if (!me) return err_nomem(err);
+    me->all = all;
+    http_client_init(&me->http, &all->plan->where);
     me->http.piece = load_client_on_piece;
     me->http.piece_user = me;
     me->http.again = true;
-    buf scratch = {0};
-    for (size_t i; (i = atomic_fetch_add(me->next, 1)) < p->n_requests;) {
-        http_ask r = {0};
-        buf_clear(&scratch);
-        p->make(p->user, i, &scratch, &r);
-        ask_once(me, i, &r);
-        if (me->index == 0 && p->progress) p->progress(p->user, i + 1, p->n_requests);
-    }
-    buf_done(&scratch);
+    *ret_state = me;
+    return 0;
+}
+
+static void load_client_leave(void *user, void *state)
+{
+    client *me = state;
+    buf_done(&me->scratch);
     stream_client_done(&me->stream);
     http_client_done(&me->http);
-    return NULL;
+    free(me->clock.gaps_ns);
+    free(me);
 }
 
 /* ---- all of them -------------------------------------------------------------------------------------- */
 
-double load_quantile(double *values, size_t n, double q)
+static void summarise(const load_record *r, load_result *ret)
 {
-    qsort(values, n, sizeof *values, number_compare_doubles);
-    size_t skip = 0;
-    while (skip < n && values[skip] < 0) skip++;
-    n -= skip;
-    if (n == 0) return 0;
-    size_t rank = (size_t)(q * (double)n);
-    return values[skip + (rank < n ? rank : n - 1)];
+    *ret = (load_result){
+        .n_ok = r->n_ok,
+        .n_failed = r->n_failed,
+        .n_resumed = r->n_resumed,
+        .n_tokens = r->n_tokens,
+        .n_gaps = r->gap.n,
+        .n_late = r->n_late,
+        .seconds = r->seconds,
+        .p50_ms = load_histogram_ms(&r->whole, 0.50),
+        .p95_ms = load_histogram_ms(&r->whole, 0.95),
+        .p99_ms = load_histogram_ms(&r->whole, 0.99),
+        .max_ms = load_histogram_ms(&r->whole, 1),
+        .first_p50_ms = load_histogram_ms(&r->first, 0.50),
+        .first_p95_ms = load_histogram_ms(&r->first, 0.95),
+        .first_p99_ms = load_histogram_ms(&r->first, 0.99),
+        .gap_p50_ms = load_histogram_ms(&r->gap, 0.50),
+        .gap_p95_ms = load_histogram_ms(&r->gap, 0.95),
+        .gap_p99_ms = load_histogram_ms(&r->gap, 0.99),
+    };
+    memcpy(ret->first_failure, r->first_failure, sizeof ret->first_failure);
 }
 
-/* What the clients counted, once they have ended; their gaps go into *all, one behind the other. */
-static void load_client_gather(client *clients, int n, load_result *r, double **all, size_t *n_all)
+static void watch(const load_plan *plan, load_record *record, load_engine *e)
 {
-    size_t total = 0;
-    bool failed = false;
-    for (int i = 0; i < n; i++) {
-        const client *c = &clients[i];
-        r->n_failed += c->n_failed;
-        r->n_tokens += c->n_tokens;
-        r->n_resumed += c->n_resumed;
-        r->n_late += c->n_late;
-        total += c->clock.n;
-        failed |= c->clock.failed;
-        if (!r->first_failure[0]) memcpy(r->first_failure, c->first_failure, sizeof r->first_failure);
+    uint64_t start = load_engine_start_ns(e),
+             every = (plan->watch_ms ? plan->watch_ms : WATCH_MS) * 1000000ull;
+    for (uint64_t next = start + every; load_engine_busy(e);) {
+        uint64_t now = clock_ns(), rest = next > now ? next - now : 0;
+        if (rest > LOOK_MS * 1000000ull) rest = LOOK_MS * 1000000ull;
+        nanosleep(&(struct timespec){0, (long)rest}, NULL);
+        if (clock_ns() < next) continue;
+        next = clock_ns() + every;
+        if (!plan->watch(plan->user, record, clock_ms_since(start) / 1e3)) load_engine_stop(e);
     }
-    *all = failed ? NULL : malloc((total ? total : 1) * sizeof **all);
-    *n_all = 0;
-    for (int i = 0; i < n; i++) {
-        const text_clock *t = &clients[i].clock;
-        if (*all && t->n) memcpy(*all + *n_all, t->gaps_ms, t->n * sizeof **all);
-        *n_all += t->n;
-        free(t->gaps_ms);
-    }
-}
-
-static int start_clients(client *clients, const load_plan *plan, const client *like, int *ret_started,
-                         shoal_err *err)
-{
-    for (*ret_started = 0; *ret_started < plan->n_clients; ++*ret_started) {
-        client *c = &clients[*ret_started];
-        *c = *like;
-        c->index = *ret_started;
-        if (pthread_create(&c->thread, NULL, client_main, c) != 0)
-            return err_set(err, SHOAL_ENOMEM, "cannot start client %d", c->index);
-    }
-    return 0;
 }
 
 int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
 {
-    atomic_size_t next = 0;
-    size_t n = plan->n_requests, n_gaps = 0;
-    client *clients = calloc((size_t)plan->n_clients, sizeof *clients);
-    double *whole = calloc(n ? n : 1, sizeof *whole), *first = calloc(n ? n : 1, sizeof *first), *gaps = NULL;
-    int rc = clients && whole && first ? 0 : err_nomem(err), started = 0;
-    client like = {.plan = plan, .next = &next, .start_ns = clock_ns(), .whole_ms = whole, .first_ms = first};
-    load_result r = {0};
-    if (rc == 0) rc = start_clients(clients, plan, &like, &started, err);
-    if (rc != 0) atomic_store(&next, n); /* those that did start end */
-    for (int i = 0; i < started; i++) pthread_join(clients[i].thread, NULL);
-    if (started) load_client_gather(clients, started, &r, &gaps, &n_gaps);
-    if (rc == 0 && !gaps) rc = err_nomem(err);
+    static const load_ops ops = {load_client_enter, load_client_ask, load_client_leave};
+    load all = {.plan = plan, .record = plan->record};
+    load_engine *e = NULL;
+    int rc = all.record ? 0 : load_record_new(&all.record, err);
+    if (rc == 0) rc = load_engine_new(&e, &plan->schedule, &ops, &all, err);
     if (rc == 0) {
-        r.seconds = clock_ms_since(like.start_ns) / 1e3;
-        r.n_ok = n - r.n_failed;
-        r.p50_ms = load_quantile(whole, n, 0.50);
-        r.p99_ms = load_quantile(whole, n, 0.99);
-        r.max_ms = n ? whole[n - 1] : 0;
-        r.first_p50_ms = load_quantile(first, n, 0.50);
-        r.first_p99_ms = load_quantile(first, n, 0.99);
-        r.n_gaps = n_gaps;
-        r.gap_p50_ms = load_quantile(gaps, n_gaps, 0.50);
-        r.gap_p99_ms = load_quantile(gaps, n_gaps, 0.99);
-        *ret = r;
+        all.engine = e;
+        rc = load_engine_start(e, err);
     }
-    free(gaps);
-    free(first);
-    free(whole);
-    free(clients);
+    if (rc == 0 && plan->watch) watch(plan, all.record, e);
+    uint64_t start_ns = e ? load_engine_start_ns(e) : 0;
+    int joined = e ? load_engine_join(e, rc == 0 ? err : NULL) : 0;
+    if (rc == 0) rc = joined;
+    if (rc == 0) all.record->seconds = clock_ms_since(start_ns) / 1e3;
+    if (rc == 0) summarise(all.record, ret);
+    if (!plan->record) load_record_free(all.record);
     return rc;
 }

@@ -80,6 +80,7 @@ int load_cpu_find(const http_where *where)
 
 typedef struct process {
     int pid, parent;
+    char name[17];
     double ticks; /* its own and those of ended children */
     bool counted;
 } process;
@@ -100,6 +101,9 @@ static bool read_process(int pid, process *ret)
                           &ret->parent, &own, &system, &ended, &ended_system) != 5)
         return false;
     ret->ticks = (double)(own + system + ended + ended_system);
+    const char *name = strchr(line, '(');
+    if (name && name < behind)
+        snprintf(ret->name, sizeof ret->name, "%.*s", (int)(behind - name - 1), name + 1);
     return true;
 }
 
@@ -139,4 +143,39 @@ double load_cpu_seconds(int pid)
     double ticks = count_family(all, load_cpu_read_all(all), pid);
     free(all);
     return ticks < 0 ? -1 : ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* ---- each process --------------------------------------------------------------------------------------- */
+
+/* What follows "--name" in its command line; "" without one. */
+static void read_name_option(int pid, char *ret, size_t size)
+{
+    char path[64], args[4096];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(args, 1, sizeof args - 1, f) : 0;
+    if (f) fclose(f);
+    args[n] = '\0';
+    ret[0] = '\0';
+    for (size_t at = 0; at < n; at += strlen(args + at) + 1) {
+        size_t next = at + strlen(args + at) + 1;
+        if (strcmp(args + at, "--name") == 0 && next < n) snprintf(ret, size, "%s", args + next);
+    }
+}
+
+size_t load_cpu_each(int pid, load_cpu_process *ret, size_t most)
+{
+    process *all = calloc(PIDS_MOST, sizeof *all);
+    size_t n = 0, n_all = all ? load_cpu_read_all(all) : 0;
+    char option[60];
+    if (n_all) count_family(all, n_all, pid);
+    for (size_t i = 0; i < n_all && n < most; i++) {
+        if (!all[i].counted) continue;
+        read_name_option(all[i].pid, option, sizeof option);
+        ret[n] =
+            (load_cpu_process){.pid = all[i].pid, .seconds = all[i].ticks / (double)sysconf(_SC_CLK_TCK)};
+        snprintf(ret[n++].name, sizeof ret->name, "%s%s%s", all[i].name, option[0] ? " " : "", option);
+    }
+    free(all);
+    return n;
 }

@@ -19,4 +19,14 @@ int load_cpu_find(const http_where *where);
  * no such process. */
 double load_cpu_seconds(int pid);
 
+typedef struct load_cpu_process {
+    int pid;
+    char name
+        [80]; /* the system's, and behind it what --name of its command line says: "shoal-worker home-intent" */
+    double seconds;
+} load_cpu_process;
+
+/* The same of each that lives, up to `most` of them: their number. */
+size_t load_cpu_each(int pid, load_cpu_process *ret, size_t most);
+
 #endif

@@ -19,9 +19,9 @@ typedef struct cli_model_options {
 #define CLI_KV_MB(t)                     \
     CLI_INT(0, "kv-mb", "N", 1, 1 << 20, \
             "ceiling of the cache of keys and values, in MiB [room for 8,192 tokens]", t)
-#define CLI_MODEL_OPTIONS(o)                                                                              \
+/* All of them but the threads. */
+#define CLI_MODEL_OPTIONS_BUT_THREADS(o)                                                                  \
     CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),                 \
-        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),                     \
         CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context),    \
         CLI_KV_MB(&(o)->kv_mb),                                                                           \
         CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter),     \
@@ -29,6 +29,9 @@ typedef struct cli_model_options {
                    "keep keys and values as f32, f16 or q8_0 [f16 of quantised weights]", &(o)->kv_type), \
         CLI_STRING(0, "regroup", "TYPE", "bring matrices to s8_128 or another type with wide groups",     \
                    &(o)->regroup)
+#define CLI_MODEL_OPTIONS(o)                                                      \
+    CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads), \
+        CLI_MODEL_OPTIONS_BUT_THREADS(o)
 
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/load_client.h"
+#include "base/number.h"
 
 int eval_summarise(eval_summary *ret, const eval_results *r, shoal_err *err)
 {
@@ -18,8 +18,8 @@ int eval_summarise(eval_summary *ret, const eval_results *r, shoal_err *err)
         s.n_tokens += x->n_tokens;
         ms[i] = x->ms;
     }
-    s.p50_ms = load_quantile(ms, r->n, 0.50);
-    s.p95_ms = load_quantile(ms, r->n, 0.95);
+    s.p50_ms = number_quantile(ms, r->n, 0.50);
+    s.p95_ms = number_quantile(ms, r->n, 0.95);
     free(ms);
     *ret = s;
     return 0;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/load_client.h"
+#include "base/number.h"
 #include "eval/eval_report.h"
 
 void eval_results_done(eval_results *r)
@@ -36,8 +36,8 @@ static eval_score score(const eval_results *r, const char *tag, double *ms)
         s.count[r->v[i].verdict]++;
         ms[s.n++] = r->v[i].ms;
     }
-    s.p50_ms = load_quantile(ms, s.n, 0.50);
-    s.p99_ms = load_quantile(ms, s.n, 0.99);
+    s.p50_ms = number_quantile(ms, s.n, 0.50);
+    s.p99_ms = number_quantile(ms, s.n, 0.99);
     return s;
 }
 

@@ -19,6 +19,7 @@ const char *const judge_left_out[] = {
     "trace[].queue_ms",
     "trace[].prefill_ms",
     "trace[].decode_ms",
+    "trace[].cpu_ms",
     "trace[].replica",
     "usage.prompt_tokens_details",
     "usage.input_tokens_details",

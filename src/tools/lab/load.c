@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "lab/load.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +9,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "json/json.h"
 #include "base/sha256.h"
 #include "client/http_client.h"
-#include "client/load_client.h"
+#include "client/load_engine.h"
 #include "client/stream_client.h"
 #include "lab/judge.h"
 
@@ -29,7 +29,6 @@ typedef struct reference {
 
 typedef struct client {
     lab_load *load;
-    pthread_t thread;
     uint32_t index, gateway;
     lab_answer *answers;
     size_t n, room;
@@ -38,7 +37,7 @@ typedef struct client {
     stream_client stream; /* what of it has come, if it streams */
     uint64_t start_ns;    /* of the request */
     uint64_t left_ns;     /* when it turned away from its own gateway, to which it returns after a while */
-    shoal_err err;        /* what kept this client from going on */
+    buf canon;            /* of an answer */
 } client;
 
 struct lab_load {
@@ -49,10 +48,9 @@ struct lab_load {
     size_t *first_of;      /* [n_requests]: where its variants begin */
     size_t n_references, weights;
     client *clients;
-    size_t n_running;
+    load_engine *engine; /* while it runs */
     uint64_t start_ns;
-    atomic_bool stop;
-    atomic_size_t next, n_started, n_answered, n_lost, n_different, n_busy;
+    atomic_size_t n_started, n_answered, n_lost, n_different;
 };
 
 /* ---- one attempt ---- */
@@ -176,61 +174,53 @@ static size_t request_of(const lab_load *l, size_t place)
     return r;
 }
 
-static void *calm_main(void *arg)
+/* A client is a thread in the client node's network. */
+static int lab_load_enter(void *user, int index, void **ret_state, shoal_err *err)
 {
-    client *me = arg;
-    lab_load *l = me->load;
-    buf canon = {0};
-    uint64_t origin = clock_ns();
-    int rc = host_enter(l->node, &me->err);
-    for (size_t i; rc == 0 && (i = atomic_fetch_add(&l->next, 1)) < l->n_references;) {
-        lab_answer a;
-        size_t q = request_of(l, i);
-        uint32_t variant = (uint32_t)(i - l->first_of[q]) + 1;
-        me->gateway = 0;
-        if (!ask_whole(me, q, variant, origin, &a, &canon)) {
-            rc = err_set(&me->err, SHOAL_EUNAVAILABLE, "undisturbed, %s %u was not answered by %s: %s",
-                         l->s->requests[q].name, variant, l->s->gateways[0], a.why);
-            break;
-        }
-        l->references[i] = (reference){.text = canon.data ? strdup(canon.data) : NULL,
-                                       .whole_ms = a.end_ms - a.start_ms,
-                                       .first_ms = a.first_ms - a.start_ms};
-        if (!l->references[i].text) rc = err_nomem(&me->err);
-    }
-    buf_done(&canon);
-    return NULL;
+    lab_load *l = user;
+    client *me = &l->clients[index];
+    me->load = l;
+    me->index = (uint32_t)index;
+    *ret_state = me;
+    return host_enter(l->node, err);
 }
 
-static int start_clients(lab_load *l, void *(*main)(void *), shoal_err *err)
+static int ask_calm(void *user, void *state, size_t i, uint64_t due_ns, shoal_err *err)
 {
-    atomic_store(&l->next, 0);
-    for (l->n_running = 0; l->n_running < l->s->clients; l->n_running++) {
-        client *c = &l->clients[l->n_running];
-        c->load = l;
-        c->index = (uint32_t)l->n_running;
-        c->err = (shoal_err){0};
-        if (pthread_create(&c->thread, NULL, main, c) != 0)
-            return err_set(err, SHOAL_ENOMEM, "cannot start client %zu", l->n_running);
-    }
-    return 0;
+    client *me = state;
+    lab_load *l = user;
+    lab_answer a;
+    size_t q = request_of(l, i);
+    uint32_t variant = (uint32_t)(i - l->first_of[q]) + 1;
+    me->gateway = 0;
+    if (!ask_whole(me, q, variant, due_ns, &a, &me->canon))
+        return err_set(err, SHOAL_EUNAVAILABLE, "undisturbed, %s %u was not answered by %s: %s",
+                       l->s->requests[q].name, variant, l->s->gateways[0], a.why);
+    l->references[i] = (reference){.text = me->canon.data ? strdup(me->canon.data) : NULL,
+                                   .whole_ms = a.end_ms - a.start_ms,
+                                   .first_ms = a.first_ms - a.start_ms};
+    return l->references[i].text ? 0 : err_nomem(err);
 }
 
-static int join_clients(lab_load *l, shoal_err *err)
+static int start_engine(lab_load *l, size_t n_requests, double think_s,
+                        int (*ask)(void *, void *, size_t, uint64_t, shoal_err *), shoal_err *err)
 {
-    int rc = 0;
-    for (size_t i = 0; i < l->n_running; i++) {
-        pthread_join(l->clients[i].thread, NULL);
-        if (rc == 0 && l->clients[i].err.code)
-            rc = err_set(err, l->clients[i].err.code, "%s", l->clients[i].err.message);
-    }
-    l->n_running = 0;
+    const load_schedule s = {.n_clients = (int)l->s->clients, .n_requests = n_requests, .think_s = think_s};
+    int rc = load_engine_new(&l->engine, &s, &(load_ops){.enter = lab_load_enter, .ask = ask}, l, err);
+    return rc == 0 ? load_engine_start(l->engine, err) : rc;
+}
+
+static int join_engine(lab_load *l, shoal_err *err)
+{
+    int rc = l->engine ? load_engine_join(l->engine, err) : 0;
+    l->engine = NULL;
     return rc;
 }
 
 int lab_load_calm(lab_load *l, shoal_err *err)
 {
-    int rc = start_clients(l, calm_main, err), joined = join_clients(l, rc == 0 ? err : NULL);
+    int rc = start_engine(l, l->n_references, 0, ask_calm, err),
+        joined = join_engine(l, rc == 0 ? err : NULL);
     return rc == 0 ? joined : rc;
 }
 
@@ -311,52 +301,43 @@ static void load_judge(client *me, bool whole, const buf *canon, lab_answer *a)
     atomic_fetch_add(&l->n_answered, 1);
 }
 
-static int load_keep(client *me, lab_answer *a)
+static int load_keep(client *me, lab_answer *a, shoal_err *err)
 {
     if (me->n == me->room) {
         size_t room = me->room ? 2 * me->room : 256;
         lab_answer *more = realloc(me->answers, room * sizeof *more);
-        if (!more) return err_nomem(&me->err);
+        if (!more) return err_nomem(err);
         me->answers = more;
         me->room = room;
     }
     a->pieces_ms = malloc((me->n_pieces + 1) * sizeof *a->pieces_ms);
-    if (!a->pieces_ms) return err_nomem(&me->err);
+    if (!a->pieces_ms) return err_nomem(err);
     if (me->n_pieces) memcpy(a->pieces_ms, me->pieces, me->n_pieces * sizeof *a->pieces_ms);
     a->n_pieces = me->n_pieces;
     me->answers[me->n++] = *a;
     return 0;
 }
 
-static void *client_main(void *arg)
+static int ask_disturbed(void *user, void *state, size_t i, uint64_t due_ns, shoal_err *err)
 {
-    client *me = arg;
-    lab_load *l = me->load;
-    buf canon = {0};
-    int rc = host_enter(l->node, &me->err);
-    atomic_fetch_add(&l->n_busy, 1);
-    while (rc == 0 && !atomic_load(&l->stop)) {
-        lab_answer a;
-        size_t i = atomic_fetch_add(&l->next, 1), q = draw_request(l, i);
-        uint32_t variant = (uint32_t)(rng_uniform(l->s->seed, 2 * i + 1) * l->s->requests[q].variants) + 1;
-        atomic_fetch_add(&l->n_started, 1);
-        if (clock_ns() - me->left_ns > RETURN_MS * 1000000ull)
-            me->gateway = me->index % (uint32_t)l->s->n_gateways;
-        bool whole = ask_whole(me, q, variant, l->start_ns, &a, &canon);
-        load_judge(me, whole, &canon, &a);
-        rc = load_keep(me, &a);
-        if (!whole && l->s->attempts == 1) usleep(RETRY_PAUSE_MS * 1000); /* a refusal is instant */
-        if (l->s->pause_ms) usleep(l->s->pause_ms * 1000);
-    }
-    atomic_fetch_sub(&l->n_busy, 1);
-    buf_done(&canon);
-    return NULL;
+    client *me = state;
+    lab_load *l = user;
+    lab_answer a;
+    size_t q = draw_request(l, i);
+    uint32_t variant = (uint32_t)(rng_uniform(l->s->seed, 2 * i + 1) * l->s->requests[q].variants) + 1;
+    atomic_fetch_add(&l->n_started, 1);
+    if (due_ns - me->left_ns > RETURN_MS * 1000000ull) me->gateway = me->index % (uint32_t)l->s->n_gateways;
+    bool whole = ask_whole(me, q, variant, l->start_ns, &a, &me->canon);
+    load_judge(me, whole, &me->canon, &a);
+    int rc = load_keep(me, &a, err);
+    if (!whole && l->s->attempts == 1) usleep(RETRY_PAUSE_MS * 1000); /* a refusal is instant */
+    return rc;
 }
 
 int lab_load_begin(lab_load *l, uint64_t start_ns, shoal_err *err)
 {
     l->start_ns = start_ns;
-    return start_clients(l, client_main, err);
+    return start_engine(l, SIZE_MAX, l->s->pause_ms / 1e3, ask_disturbed, err);
 }
 
 lab_load_counts lab_load_now(const lab_load *l)
@@ -391,9 +372,9 @@ static int load_gather(lab_load *l, lab_record *ret, shoal_err *err)
         first[i] = l->references[i].first_ms;
     }
     if (whole) {
-        ret->calm_p50_ms = load_quantile(whole, l->n_references, 0.50);
-        ret->calm_p99_ms = load_quantile(whole, l->n_references, 0.99);
-        ret->calm_first_p50_ms = load_quantile(first, l->n_references, 0.50);
+        ret->calm_p50_ms = number_quantile(whole, l->n_references, 0.50);
+        ret->calm_p99_ms = number_quantile(whole, l->n_references, 0.99);
+        ret->calm_first_p50_ms = number_quantile(first, l->n_references, 0.50);
     }
     free(whole);
     return 0;
@@ -401,18 +382,18 @@ static int load_gather(lab_load *l, lab_record *ret, shoal_err *err)
 
 void lab_load_stop(lab_load *l)
 {
-    atomic_store(&l->stop, true);
+    if (l->engine) load_engine_stop(l->engine);
 }
 
 bool lab_load_busy(const lab_load *l)
 {
-    return atomic_load(&l->n_busy) > 0;
+    return l->engine && load_engine_busy(l->engine);
 }
 
 int lab_load_end(lab_load *l, lab_record *ret, shoal_err *err)
 {
     lab_load_stop(l);
-    int rc = join_clients(l, err);
+    int rc = join_engine(l, err);
     return rc == 0 ? load_gather(l, ret, err) : rc;
 }
 
@@ -451,6 +432,7 @@ void lab_load_free(lab_load *l)
         free(c->answers);
         free(c->pieces);
         stream_client_done(&c->stream);
+        buf_done(&c->canon);
     }
     for (size_t i = 0; l->references && i < l->n_references; i++) free(l->references[i].text);
     free(l->references);

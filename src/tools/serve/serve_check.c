@@ -9,6 +9,7 @@
 #include "request/admission.h"
 #include "request/ensembles.h"
 #include "hosts/hosts.h"
+#include "mcp/mcp_client.h"
 #include "serve/serve_models.h"
 
 /* The files of their headers hold what they should. */
@@ -27,6 +28,21 @@ static int check_hosts(const gateway_config *c, shoal_err *err)
     return rc ? config_fail(c, err, "%s", why.message) : 0;
 }
 
+static int check_mcp(const gateway_config *c, shoal_err *err)
+{
+    uv_loop_t loop;
+    mcp_client *m = NULL;
+    shoal_err why;
+    if (c->n_mcp_servers == 0) return 0;
+    if (uv_loop_init(&loop) != 0) return err_nomem(err);
+    int rc = mcp_open(&m, &loop, c->mcp_servers, c->n_mcp_servers, NULL, NULL, &why);
+    mcp_free(m);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return rc ? config_fail(c, err, "%s", why.message) : 0;
+}
+
 int serve_check(const gateway_config *c, const worker_spec *specs, json_t *notes, shoal_err *err)
 {
     serve_stages stages = {0};
@@ -37,6 +53,7 @@ int serve_check(const gateway_config *c, const worker_spec *specs, json_t *notes
     if (rc == 0) rc = config_found(c, pipeline_calls_check(c, err), err);
     if (rc == 0) rc = config_found(c, admission_check_config(c, &ENDPOINTS, err), err);
     if (rc == 0) rc = config_found(c, check_hosts(c, err), err);
+    if (rc == 0) rc = config_found(c, check_mcp(c, err), err);
     serve_stages_done(&stages);
     return config_found_none(c, rc, err);
 }

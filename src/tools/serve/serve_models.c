@@ -92,6 +92,7 @@ static int serve_models_find_model(const gateway_config *c, size_t i, manifest *
                          .n_ctx = cm->context,
                          .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
     tuning_format(&cm->tuning, ret->options);
+    if (cm->external) return 0;
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
     if (name_adapters(cm, ret) != 0) return err_nomem(err);
     int rc = 0;
@@ -249,7 +250,7 @@ static void describe_all(const gateway_config *c, const worker_spec *specs, pick
     FILE *out = fdopen(fd, "w");
     alarm(DESCRIBE_MAX_S); /* the default action ends this process */
     for (size_t i = 0; out && i < c->n_models; i++) {
-        if (pick && !pick(c, i)) continue;
+        if (c->models[i].external || (pick && !pick(c, i))) continue;
         json_t *j = describe_serve_models(&specs[i], i, !pick);
         if (!j || json_dumpf(j, out, JSON_COMPACT) != 0 || fputc('\n', out) == EOF || fflush(out) == EOF)
             break;
@@ -370,7 +371,7 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, json_t
         at += len + 1;
     }
     for (size_t i = 0; !rc && all && i < c->n_models; i++)
-        if (!seen[i])
+        if (!seen[i] && !c->models[i].external)
             rc = config_found(c, config_fail(c, err, "models[%zu]: the process that read its file died", i),
                               err);
     if (!rc) rc = config_found_none(c, 0, err);

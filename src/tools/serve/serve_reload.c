@@ -106,7 +106,7 @@ static int serve_reload_take(serve_reload *r, shoal_err *err)
     int rc = check_fit(r, err);
     if (rc == 0) rc = gateway_reload(r->o.gateway, r->next, err);
     if (rc == 0) {
-        log_setup((log_level)log_level_parse(r->next->log_level), r->o.json_log);
+        log_set_level((log_level)log_level_parse(r->next->log_level));
         if (r->o.taken) r->o.taken(r->o.user, r->next);
         r->next = NULL;
         log_changes(r);

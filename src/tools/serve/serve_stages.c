@@ -136,7 +136,7 @@ static int list_alone(serve_stages *st, const gateway_config *c, const worker_sp
     for (size_t i = 0; rc == 0 && i < c->n_models; i++) {
         if (c->models[i].shards.n > 0)
             rc = add_stages(st, &specs[i], &st->shapes[i], c->models[i].shards.n, err);
-        else
+        else if (!c->models[i].external)
             st->alone[st->n_alone++] = specs[i];
     }
     return rc;

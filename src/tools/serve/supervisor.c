@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sys.h"
 #include "os/handover.h"
 #include "logging/log.h"
 #include "serve/turn_watch.h"
@@ -400,6 +401,7 @@ static char **child_argv(int argc, char **argv, const char *name)
 
 int supervise(int argc, char **argv, const char *name)
 {
+    sys_short_turns(); /* of the gateway and of all workers */
     supervisor *s = handover_open() ? NULL : calloc(1, sizeof *s);
     if (handover_is_open()) {
         prctl(PR_SET_NAME, name);

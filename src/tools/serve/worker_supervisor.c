@@ -482,20 +482,20 @@ static int open_tls(worker_supervisor *c, const folder *dir, shoal_err *err)
     return rc == 0 ? tls_context_new(&c->as_node, TLS_CLIENT, &o, err) : rc;
 }
 
-static int start_workers(worker_supervisor *c, uv_loop_t *loop, const folder *dir, bool json_log,
-                         shoal_err *err)
+static int start_workers(worker_supervisor *c, uv_loop_t *loop, const folder *dir, shoal_err *err)
 {
     agent_arbiter shared;
     int rc = serve_arbiter_open(&c->arbiter, &c->arbiter_fd, &shared, err);
     if (rc != 0) return rc;
-    char packed[MODEL_PATH_SIZE];
+    char packed[MODEL_PATH_SIZE], crashes[MODEL_PATH_SIZE];
     snprintf(packed, sizeof packed, "%s/packed", dir->path);
+    snprintf(crashes, sizeof crashes, "%s/crashes", dir->path);
     const agent_options o = {.workers = c->specs,
                              .packed = packed,
                              .packed_min_mb = PACKED_STORE_MIN_MB,
+                             .crashes = crashes,
                              .n_workers = n_own(c),
                              .log_level = c->config ? c->config->log_level : NULL,
-                             .log_json = json_log,
                              .member = dir->path,
                              .refused = refused,
                              .user = c,
@@ -543,7 +543,7 @@ static int open_all(worker_supervisor *c, uv_loop_t *loop, const worker_supervis
         .listen = o->listen, .tls = c->tls, .find = worker_supervisor_find, .stays = stays, .user = c};
     if (rc == 0) rc = relay_open(&c->relay, loop, &r, err);
     if (rc == 0) rc = open_news(c, loop, err);
-    if (rc == 0) rc = start_workers(c, loop, o->dir, o->json_log, err);
+    if (rc == 0) rc = start_workers(c, loop, o->dir, err);
     return rc == 0 ? open_models(c, loop, err) : rc;
 }
 

@@ -27,7 +27,6 @@ typedef struct worker_supervisor_options {
     uint64_t models_bytes;       /* of the store; 0: as the disk has it */
     uint64_t bytes_per_s;        /* with which they come; 0: as the network has it */
     const folder *dir;           /* with this machine's certificate; must outlive it */
-    bool json_log;
 } worker_supervisor_options;
 
 int worker_supervisor_open(worker_supervisor **ret, uv_loop_t *loop, const worker_supervisor_options *o,

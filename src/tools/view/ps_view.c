@@ -17,9 +17,9 @@ static json_t *ps_view_find(json_t *models, const char *name)
     size_t i;
     json_t *m;
     json_array_foreach(models, i, m) if (strcmp(json_text_of(m, "model"), name) == 0) return m;
-    m = json_pack("{s:s, s:s, s:i, s:i, s:i, s:[], s:i, s:i, s:i, s:f, s:n}", "model", name, "state", "",
+    m = json_pack("{s:s, s:s, s:i, s:i, s:i, s:[], s:i, s:i, s:i, s:f, s:i, s:n}", "model", name, "state", "",
                   "replicas", 0, "standby", 0, "ready", 0, "machines", "memory_bytes", 0, "running", 0,
-                  "waiting", 0, "tokens_per_s", 0.0, "since");
+                  "waiting", 0, "tokens_per_s", 0.0, "crashes", 0, "since");
     return json_array_append_new(models, m) == 0 ? m : NULL;
 }
 
@@ -52,6 +52,13 @@ static int rank(const char *state)
     return n;
 }
 
+/* The newest: its name begins with the time. */
+static void take_report(json_t *m, const char *report)
+{
+    if (strcmp(report, json_text_of(m, "crash_report")) > 0)
+        json_object_set_new(m, "crash_report", json_string(report));
+}
+
 static void take_replica(json_t *m, const json_t *r)
 {
     const char *state = json_text_of(r, "state"), *had = json_text_of(m, "state");
@@ -63,6 +70,8 @@ static void take_replica(json_t *m, const json_t *r)
     ps_view_add(m, "waiting", json_number_of(r, "waiting"));
     ps_view_add(m, "tokens_per_s", json_number_of(r, "decode_tokens_per_s"));
     add_machine(m, json_text_of(r, "node"));
+    ps_view_add(m, "crashes", json_number_of(r, "crashes"));
+    take_report(m, json_text_of(r, "crash_report"));
     bool better = !*had || rank(state) < rank(had);
     bool older = json_is_integer(first) && json_is_integer(since) &&
                  json_integer_value(since) < json_integer_value(first) && strcmp(state, had) == 0;
@@ -157,6 +166,16 @@ static void put_model(buf *out, const json_t *m, int columns, long long now, siz
     sanitise_line(out, row, width);
 }
 
+static void put_crashes(buf *out, const json_t *m, size_t width)
+{
+    const char *report = json_text_of(m, "crash_report");
+    double n = json_number_of(m, "crashes");
+    size_t from = out->len;
+    if (!*report) return;
+    buf_printf(out, "  crashed %.0f time%s; the last report: shoal crash %s", n, n == 1 ? "" : "s", report);
+    fold_line(out, from, width, 2);
+}
+
 void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
 {
     size_t i, from = out->len;
@@ -168,6 +187,7 @@ void ps_view_put(buf *out, const json_t *models, long long now, size_t width)
     json_array_foreach((json_t *)(uintptr_t)models, i, m)
     {
         put_model(out, m, columns, now, width);
+        put_crashes(out, m, width);
         if (!*json_text_of(m, "reason")) continue;
         from = out->len;
         buf_printf(out, "  %s", json_text_of(m, "reason"));

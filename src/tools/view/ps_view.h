@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 /* One object a model, in the order of the status: {"model", "state", "replicas", "ready", "machines": [...],
- * "memory_bytes", "running", "waiting", "tokens_per_s", "since"}, and "reason" where no replica of it takes
+ * "memory_bytes", "running", "waiting", "tokens_per_s", "crashes", "since"}, "crash_report" of one that has crashed, and "reason" where no replica of it takes
  * calls. state: the best of its replicas' (ready before starting before down), "missing" of a model that has
  * none. NULL: no memory. */
 json_t *ps_view_models(const json_t *status);

@@ -108,6 +108,16 @@ static void dns_answer_gives_hosts_ports_and_addresses(void **state)
     dns_answer_done(&a);
 }
 
+static void dns_asks_sooner_for_a_name_without_records(void **state)
+{
+    uint64_t wait = 0, waits[7];
+    for (int i = 0; i < 7; i++) waits[i] = wait = dns_retry_ms(wait, false);
+    assert_memory_equal(waits, ((uint64_t[]){1000, 2000, 4000, 8000, 16000, 30000, 30000}), sizeof waits);
+    assert_int_equal(dns_retry_ms(0, true), 1000);
+    assert_int_equal(dns_retry_ms(1000, true), 2000);
+    assert_int_equal(dns_retry_ms(wait, true), 4000); /* the server is back, and there are none */
+}
+
 static void dns_answer_refuses_what_ends_early(void **state)
 {
     message m = two_workers();
@@ -337,17 +347,30 @@ static void table_puts_its_rows(void **state)
 {
     uv_loop_t loop;
     registry *g;
-    source *s;
+    table *t;
     shoal_err err;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(registry_new(&g, &loop, &err), 0);
     table_row rows[] = {{"m", "unix:/nowhere/1"}, {"n", "unix:/nowhere/1"}, {"m", "unix:/nowhere/1"}};
-    assert_int_equal(table_open(&s, g, rows, 3, &err), SHOAL_EINVALID);
-    assert_non_null(strstr(err.message, "twice"));
+    assert_int_equal(table_open(&t, g, rows, 3, &err), 0);
+    assert_true(source_is_synced(registry_source_at(g, 0)));
+    assert_int_equal(registry_count(g), 2);
+    const replica *n = registry_get(g, "unix:/nowhere/1/n");
+    assert_string_equal(n->model, "n");
+
+    /* Another list: n stays the same replica, m goes, a second one of n comes, o has none yet. */
+    table_row next[] = {{"n", "unix:/nowhere/1"}, {"n", "unix:/nowhere/2"}, {"o", NULL}};
+    assert_int_equal(table_set(t, next, 3, &err), 0);
+    assert_int_equal(registry_count(g), 2);
+    assert_ptr_equal(registry_get(g, "unix:/nowhere/1/n"), n);
+    assert_null(registry_get(g, "unix:/nowhere/1/m"));
+    assert_non_null(registry_get(g, "unix:/nowhere/2/n"));
+    assert_non_null(registry_find(g, "o"));
+    assert_null(registry_find(g, "m"));
+    assert_int_equal(table_set(t, NULL, 0, &err), 0);
     assert_int_equal(registry_count(g), 0);
-    assert_int_equal(table_open(&s, g, rows, 2, &err), 0);
-    assert_true(source_is_synced(s));
-    assert_string_equal(registry_get(g, "unix:/nowhere/1/n")->model, "n");
+    assert_null(registry_find(g, "o"));
+    table_close(t);
     registry_free(g);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
@@ -357,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dns_answer_gives_hosts_ports_and_addresses),
+        cmocka_unit_test(dns_asks_sooner_for_a_name_without_records),
         cmocka_unit_test(dns_answer_refuses_what_ends_early),
         cmocka_unit_test(dns_answer_refuses_names_that_are_none),
         cmocka_unit_test(dns_members_follow_the_records),

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -434,6 +435,30 @@ static void core_count_can_be_forced(void **state)
     assert_int_equal(sys_core_count(), 3);
     unsetenv("SHOAL_CORES");
     assert_true(sys_rss_bytes(0) > 100000);
+    int n_free = sys_free_cores();
+    assert_true(n_free >= 1 && n_free <= (int)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* Short ones where the kernel has them, for this thread and those that it starts. */
+static void *turn_of_thread(void *ret)
+{
+    *(uint64_t *)ret = sys_turn_ns();
+    return NULL;
+}
+
+static void turns_on_a_core_can_be_short(void **state)
+{
+    struct utsname u;
+    int major = 0, minor = 0;
+    uint64_t of_thread = 0;
+    pthread_t t;
+    sys_short_turns();
+    assert_int_equal(uname(&u), 0);
+    assert_int_equal(sscanf(u.release, "%d.%d", &major, &minor), 2);
+    assert_int_equal(pthread_create(&t, NULL, turn_of_thread, &of_thread), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_true(of_thread == sys_turn_ns());
+    if (major > 6 || (major == 6 && minor >= 12)) assert_true(of_thread > 0 && of_thread <= 1000000);
 }
 
 int main(void)
@@ -459,6 +484,7 @@ int main(void)
         cmocka_unit_test(sha256_of_a_file_that_is_cut_off_meanwhile_ends),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
         cmocka_unit_test(core_count_can_be_forced),
+        cmocka_unit_test(turns_on_a_core_can_be_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -363,6 +363,58 @@ static void answers_a_half_closed_client_however_late(void **state)
     fixture_stop(&f);
 }
 
+static void notices_clients_that_close_while_their_streams_rest(void **state)
+{
+    enum { LEAVERS = 32 };
+    fixture f = {0};
+    int fd[LEAVERS];
+    fixture_start(&f, NULL, NULL);
+    int held = fixture_connect(&f);
+    send_text(held, "GET /rest HTTP/1.1\r\nHost: x\r\n\r\n");
+    free(read_until(held, "one \r\n"));
+    for (int i = 0; i < LEAVERS; i++) {
+        fd[i] = fixture_connect(&f);
+        send_text(fd[i], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+        free(read_until(fd[i], "held\r\n")); /* with bytes unread the system would send a reset */
+    }
+    for (int i = 0; i < LEAVERS; i++) close(fd[i]);
+    assert_true(wait_for(&f.n_gone, LEAVERS));
+    uv_async_send(&f.answer);
+    char *rest = read_until(held, "0\r\n\r\n");
+    assert_string_equal(rest, "3\r\ntwo\r\n0\r\n\r\n");
+    free(rest);
+    close(held);
+    fixture_stop(&f);
+    assert_int_equal(atomic_load(&f.n_gone), LEAVERS);
+}
+
+/* What follows the first piece of a stream to a half-closed client is zeros and `expected`, whose size they begin. */
+static void check_rest(const char *request, const char *expected)
+{
+    fixture f = {0};
+    fixture_start(&f, NULL, NULL);
+    int fd = fixture_connect(&f);
+    send_text(fd, request);
+    shutdown(fd, SHUT_WR);
+    char *begun = read_until(fd, "one \r\n00");
+    uv_async_send(&f.answer);
+    char *rest = read_all(fd, NULL);
+    size_t n_zeros = strspn(rest, "0");
+    assert_true(n_zeros >= strspn(expected, "0"));
+    assert_string_equal(rest + n_zeros, expected + strspn(expected, "0"));
+    assert_int_equal(atomic_load(&f.n_gone), 0);
+    free(begun);
+    free(rest);
+    close(fd);
+    fixture_stop(&f);
+}
+
+static void streams_to_a_half_closed_client_however_late(void **state)
+{
+    check_rest("GET /rest HTTP/1.1\r\nHost: x\r\n\r\n", "3\r\ntwo\r\n0\r\n\r\n");
+    check_rest("GET /rest-end HTTP/1.1\r\nHost: x\r\n\r\n", "0\r\n\r\n");
+}
+
 static void refuses_slow_clients_with_408(void **state)
 {
     http_limits slow_ones = {.request_timeout_ms = 60}, idle_ones = {.idle_timeout_ms = 60};
@@ -500,6 +552,8 @@ int main(void)
         cmocka_unit_test(holds_to_its_limits),
         cmocka_unit_test(notices_a_client_that_closes_while_it_waits),
         cmocka_unit_test(answers_a_half_closed_client_however_late),
+        cmocka_unit_test(notices_clients_that_close_while_their_streams_rest),
+        cmocka_unit_test(streams_to_a_half_closed_client_however_late),
         cmocka_unit_test(refuses_slow_clients_with_408),
         cmocka_unit_test(turns_away_connections_over_the_limit),
         cmocka_unit_test(tells_the_handler_once_when_the_client_leaves),

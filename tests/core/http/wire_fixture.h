@@ -7,9 +7,10 @@
  *
  * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /late (after
  * 150 ms), /await (answers at uv_async_send of `answer`, or after a drain), /wait (never answers), /stream
- * (three pieces), /hold (begins an answer and never ends it), /flood (half a MiB always waits, as long as the
- * client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), /work (the bytes of work of
- * the largest turn of the loop since the last /work), anything else: method, path, query and Host, one a line. */
+ * (three pieces), /hold (begins an answer and never ends it), /rest (begins one and ends it as /await does),
+ * /rest-end (the same without a piece before the end), /flood (half a MiB always waits, as long as the client
+ * is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us), /work (the bytes of work of the
+ * largest turn of the loop since the last /work), anything else: method, path, query and Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
@@ -39,6 +40,8 @@ typedef struct fixture {
     pthread_t thread;
     http_server *server;
     http_request *awaiting;      /* of /await; the loop's */
+    http_request *resting;       /* of /rest */
+    bool rests_to_the_end;       /* it is of /rest-end */
     const char *address;         /* NULL: 127.0.0.1:0 */
     const http_handler *handler; /* NULL: the one above; its user becomes the fixture */
     int port;
@@ -129,6 +132,11 @@ static inline void fixture_request(void *user, http_request *r)
     } else if (strcmp(path, "/hold") == 0) {
         http_respond_begin(r, 200, NULL, 0);
         http_respond_write(r, "held", 4);
+    } else if (strncmp(path, "/rest", 5) == 0) {
+        http_respond_begin(r, 200, NULL, 0);
+        http_respond_write(r, "one ", 4);
+        f->resting = r;
+        f->rests_to_the_end = strcmp(path, "/rest-end") == 0;
     } else if (strcmp(path, "/flood") == 0) {
         http_respond_begin(r, 200, NULL, 0);
         start_later(f, r, flood, 0, 1);
@@ -153,6 +161,7 @@ static inline void fixture_gone(void *user, http_request *r)
     later *l = http_data(r);
     if (l) l->r = NULL;
     if (f->awaiting == r) f->awaiting = NULL;
+    if (f->resting == r) f->resting = NULL;
     atomic_fetch_add(&f->n_gone, 1);
 }
 
@@ -181,7 +190,11 @@ static inline void fixture_on_answer(uv_async_t *a)
 {
     fixture *f = a->data;
     if (f->awaiting) http_respond(f->awaiting, 200, NULL, 0, "slow\n", 5);
-    f->awaiting = NULL;
+    if (f->resting) {
+        if (!f->rests_to_the_end) http_respond_write(f->resting, "two", 3);
+        http_respond_end(f->resting, NULL, 0);
+    }
+    f->awaiting = f->resting = NULL;
 }
 
 static inline void fixture_on_drain(uv_async_t *a)

@@ -61,6 +61,15 @@ static void json_says_where_it_is_wrong(void **state)
     char deep[300];
     memset(deep, '[', sizeof deep);
     assert_int_equal(json_parse(&v, deep, sizeof deep, "body", &err), SHOAL_ELIMIT);
+    for (size_t n = JSON_DEPTH_MAX + 1; n <= JSON_OWN_DEPTH_MAX + 1;
+         n += JSON_OWN_DEPTH_MAX - JSON_DEPTH_MAX) {
+        char own[2 * (JSON_OWN_DEPTH_MAX + 1)];
+        memset(own, '[', n);
+        memset(own + n, ']', n);
+        int rc = json_parse_own(&v, own, 2 * n, "an answer", &err);
+        assert_int_equal(rc, n > JSON_OWN_DEPTH_MAX ? SHOAL_ELIMIT : 0);
+        if (rc == 0) json_decref(v);
+    }
     assert_int_equal(json_parse(&v, "{\"n\":3,\"s\":\"x\",\"z\":null}", 24, "body", &err), 0);
     int64_t n = 7;
     const char *s = NULL;

@@ -12,12 +12,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "logging/log.h"
 #include "logging/log_format.h"
 #include "logging/log_limit.h"
+#include "logging/log_read.h"
+#include "logging/log_scan.h"
 #include "logging/sanitise.h"
 
 static const log_field call[] = {
@@ -276,6 +279,139 @@ static void log_never_waits_for_a_reader(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* ---- lines of another process --------------------------------------------------------------------------- */
+
+static bool is_scanned(const char *line, log_scanned *s)
+{
+    return log_scan(s, line, strlen(line), "replica");
+}
+
+static void what_is_scanned_is_read_with_the_same_level(void **state)
+{
+    log_scanned s;
+    log_line l;
+    for (log_level level = LOG_DEBUG; level <= LOG_ERROR; level++) {
+        char *line = format(LOG_FORM_JSON, 0, level);
+        size_t n = strlen(line) - 1, n_taken = 0;
+        line[n] = '\0';
+        assert_true(is_scanned(line, &s));
+        assert_int_equal(s.level, level);
+        assert_ptr_equal(strstr(line, ",\"request_id\":"), line + s.head);
+        for (size_t cut = 0; cut < n; cut++) assert_false(log_scan(&s, line, cut, NULL));
+        for (size_t i = 0; i < n; i++)
+            for (int bit = 0; bit < 8; bit++) { /* names and texts may change, and it stays a line */
+                line[i] ^= (char)(1 << bit);
+                if (log_scan(&s, line, n, NULL)) {
+                    n_taken++;
+                    assert_true(log_read(&l, line, n));
+                    assert_int_equal(l.event.level, s.level);
+                    log_read_done(&l);
+                }
+                line[i] ^= (char)(1 << bit);
+            }
+        assert_true(n_taken > n && n_taken < 8 * n);
+        assert_true(log_read(&l, line, n));
+        assert_int_equal(l.event.at.tv_sec, 1795224290);
+        assert_int_equal(l.event.at.tv_nsec, 635000000);
+        log_read_done(&l);
+        free(line);
+    }
+}
+
+#define HEAD \
+    "{\"time\":\"2026-11-21T02:25:42.123Z\",\"level\":\"info\",\"component\":\"worker\",\"event\":\"e\""
+
+static void what_may_be_no_json_is_not_scanned(void **state)
+{
+    static const char *const fine[] = {
+        HEAD "}",
+        HEAD ",\"a\":\"\",\"b\":-0.25,\"c\":1e-7,\"d\":999999999999999999}",
+        HEAD ",\"a\":\"caf\xc3\xa9 \\\"\\\\\\/\\b\\f\\n\\r\\t\\u001b\"}",
+    };
+    static const char *const not_so[] = {
+        "",
+        "{}",
+        HEAD,
+        HEAD "} ",
+        HEAD "}}",
+        HEAD ",}",
+        HEAD ",\"a\":1,}",
+        HEAD ",\"a\":1,\"a\":2}",
+        HEAD ",\"replica\":\"other/0\"}",
+        HEAD ",\"level\":\"error\"}",
+        HEAD ",\"a\":{}}",
+        HEAD ",\"a\":[1]}",
+        HEAD ",\"a\":01}",
+        HEAD ",\"a\":-}",
+        HEAD ",\"a\":1.}",
+        HEAD ",\"a\":1e999}",
+        HEAD ",\"a\":9999999999999999999}",
+        HEAD ",\"a\":\"\\ud800\"}",
+        HEAD ",\"a\":\"\\u0000\"}",
+        HEAD ",\"a\":\"\\x\"}",
+        HEAD ",\"a\":\"\\",
+        HEAD ",\"a\":\"\xc3\"}",
+        HEAD ",\"a\":\"tab\there\"}",
+        HEAD ",\"a b\":1}",
+        HEAD HEAD "}",
+    };
+    log_scanned s;
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        if (!is_scanned(fine[i], &s)) fail_msg("not taken: %s", fine[i]);
+    for (size_t i = 0; i < sizeof not_so / sizeof *not_so; i++)
+        if (is_scanned(not_so[i], &s)) fail_msg("taken: %s", not_so[i]);
+}
+
+enum { PASSED = 300 };
+
+/* Each datagram is one write. */
+static int pass_to(const int ends[2], bool holds, int *ret_writes)
+{
+    char message[8192];
+    ssize_t n;
+    int next = 0, room = 1 << 20;
+    setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    dup2(ends[1], STDERR_FILENO);
+    log_setup(LOG_INFO, true);
+    *ret_writes = 0;
+    for (int i = 0; i < PASSED;) {
+        if (holds) log_hold();
+        for (int end = i + 10; i < end; i++) {
+            char line[256];
+            int len = snprintf(line, sizeof line, HEAD ",\"number\":%d}\n", i);
+            log_pass_line(LOG_INFO, line, (size_t)len);
+        }
+        if (holds) log_release();
+        while ((n = recv(ends[0], message, sizeof message - 1, MSG_DONTWAIT)) > 0) {
+            message[n] = '\0';
+            ++*ret_writes;
+            for (const char *at = message; (at = strstr(at, "\"number\":")); next++)
+                if (atoi(at += strlen("\"number\":")) != next) return 2;
+            if (message[n - 1] != '\n') return 3;
+        }
+        if (next != i) return 4; /* nothing waits when they were released */
+    }
+    return 0;
+}
+
+static void lines_that_are_held_are_written_together(void **state)
+{
+    for (int holds = 0; holds < 2; holds++) {
+        int ends[2], status, writes = 0;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            int rc = pass_to(ends, holds, &writes);
+            _exit(rc ? rc : writes == (holds ? PASSED / 10 : PASSED) ? 0 : 5);
+        }
+        waitpid(pid, &status, 0);
+        close(ends[0]);
+        close(ends[1]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +423,9 @@ int main(void)
         cmocka_unit_test(many_who_flood_the_log_share_an_account),
         cmocka_unit_test(tamed_text_has_no_controls_and_no_broken_characters),
         cmocka_unit_test(log_never_waits_for_a_reader),
+        cmocka_unit_test(what_is_scanned_is_read_with_the_same_level),
+        cmocka_unit_test(what_may_be_no_json_is_not_scanned),
+        cmocka_unit_test(lines_that_are_held_are_written_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

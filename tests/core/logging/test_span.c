@@ -49,9 +49,41 @@ static void what_is_too_long_is_cut_and_too_many_are_left_out(void **state)
     name[sizeof name - 1] = '\0';
     span_name(&s, name);
     assert_int_equal(strlen(s.name), SPAN_NAME_BYTES - 1);
-    for (int i = 0; i < SPAN_ATTRIBUTES_MAX + 2; i++) span_set(&s, "key", name);
+    span_set(&s, "key", name);
+    assert_int_equal(strlen(span_value(&s, 0)), SPAN_VALUE_MAX);
+    span_set(&s, "none", NULL);
+    span_set(&s, "empty", "");
+    assert_int_equal(s.n_attributes, 1);
+    for (int i = 0; i < SPAN_ATTRIBUTES_MAX + 2; i++) span_set(&s, "short", "value");
     assert_int_equal(s.n_attributes, SPAN_ATTRIBUTES_MAX);
-    assert_int_equal(strlen(s.attributes[0].value), SPAN_VALUE_BYTES - 1);
+    assert_string_equal(span_find(&s, "short"), "value");
+    assert_string_equal(span_find(&s, "other"), "");
+}
+
+static void values_share_their_room_and_letters_stay_whole(void **state)
+{
+    span s = {0};
+    char text[SPAN_VALUE_MAX + 2];
+    memset(text, 'x', sizeof text);
+    memcpy(text + SPAN_VALUE_MAX - 1, "\xC3\xA4", 3); /* half of it would fit */
+    span_set(&s, "a", text);
+    assert_int_equal(strlen(span_value(&s, 0)), SPAN_VALUE_MAX - 1);
+    for (int i = 0; i < SPAN_ATTRIBUTES_MAX; i++) span_set(&s, "b", text);
+    assert_true(s.n_values <= SPAN_VALUES_BYTES);
+    size_t n = 0;
+    for (size_t i = 0; i < s.n_attributes; i++) n += strlen(span_value(&s, i)) + 1;
+    assert_int_equal(n, s.n_values);
+}
+
+static void a_list_keeps_its_order_and_its_bound(void **state)
+{
+    span_list l = {0};
+    for (uint64_t i = 0; i < SPAN_LIST_MAX + 3; i++) span_list_add(&l, &(span){.id = i + 1});
+    assert_int_equal(l.n, SPAN_LIST_MAX);
+    assert_int_equal(l.n_lost, 3);
+    for (uint64_t i = 0; i < SPAN_LIST_MAX; i++) assert_int_equal(l.spans[i].id, i + 1);
+    span_list_done(&l);
+    assert_int_equal(l.n, 0);
 }
 
 static void a_traceparent_says_whether_it_is_sampled(void **state)
@@ -67,11 +99,30 @@ static void a_traceparent_says_whether_it_is_sampled(void **state)
     assert_true(trace_span(NULL) == 0);
 }
 
+static void a_new_trace_is_sampled_by_its_ratio(void **state)
+{
+    char trace[TRACE_SIZE];
+    unsigned n = 0;
+    for (int i = 0; i < 2000; i++) {
+        trace_begin(trace, 0.25);
+        assert_int_equal(strlen(trace), TRACE_SIZE - 1);
+        n += trace_is_sampled(trace);
+        trace_begin(trace, 0);
+        assert_false(trace_is_sampled(trace));
+        trace_begin(trace, 1);
+        assert_true(trace_is_sampled(trace));
+    }
+    assert_in_range(n, 350, 650); /* seven standard deviations are 135 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_is_read_in_order_and_the_oldest_go),
         cmocka_unit_test(what_is_too_long_is_cut_and_too_many_are_left_out),
+        cmocka_unit_test(values_share_their_room_and_letters_stay_whole),
+        cmocka_unit_test(a_list_keeps_its_order_and_its_bound),
+        cmocka_unit_test(a_new_trace_is_sampled_by_its_ratio),
         cmocka_unit_test(a_traceparent_says_whether_it_is_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* The line that a dying process writes, read from children that die. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +89,37 @@ static void in_a_fork(void)
     _exit(WIFSIGNALED(status) && WTERMSIG(status) == SIGILL ? 0 : 1);
 }
 
+static pthread_barrier_t both;
+
+static void *fault_with_the_other(void *arg)
+{
+    pthread_barrier_wait(&both);
+    null_write();
+    return arg;
+}
+
+static void in_two_threads(void)
+{
+    pthread_t other;
+    pthread_barrier_init(&both, NULL, 2);
+    if (pthread_create(&other, NULL, fault_with_the_other, NULL) != 0) _exit(1);
+    fault_with_the_other(NULL);
+}
+
+/* With a frame pointer, by which the unwinder finds the caller's registers. */
+__attribute__((noinline)) static void smash(size_t n)
+{
+    volatile char room[n];
+    room[n - 1] = 1;
+    if (!room[n - 1]) return;
+#if defined(__x86_64__)
+    __asm__ volatile("movq $16, %rbp\n\tud2");
+#elif defined(__aarch64__)
+    __asm__ volatile("mov x29, #16\n\tudf #0");
+#endif
+    abort();
+}
+
 static bool died_of(int status, int sig)
 {
     return WIFSIGNALED(status) && WTERMSIG(status) == sig;
@@ -104,8 +137,7 @@ static void a_fault_is_one_line_and_the_process_dies_of_it(void **state)
     assert_true(died_of(run(null_write, false), SIGSEGV));
     assert_true(says(" level=error component=gateway event=crash pid=") &&
                 says(" signal=11 name=SEGV address=0x10 "));
-    assert_true(says(" backtrace=\"") && says("os_test_crash+0x") && says("Z level=") &&
-                says(" uptime_ms="));
+    assert_true(says(" backtrace=\"") && says("os_test_crash+0x") && says("Z level=") && says(" uptime_ms="));
     assert_null(strstr(text, "request_id"));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
@@ -141,11 +173,179 @@ static void a_stack_overflow_is_reported(void **state)
     assert_true(says("event=crash"));
 }
 
+static void two_faults_at_once_are_one_report(void **state)
+{
+    for (int i = 0; i < 20; i++) {
+        assert_true(died_of(run(in_two_threads, false), SIGSEGV));
+        assert_true(says("event=crash") && says("os_test_crash+0x"));
+        assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    }
+}
+
 static void a_forked_child_reports_nothing(void **state)
 {
     int status = run(in_a_fork, false);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_string_equal(text, "");
+}
+
+/* ---- the report --------------------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/crash-XXXXXX", crashes[64];
+
+static void with_a_report(void)
+{
+    static char wide[4000];
+    crash_keep(crashes);
+    memset(wide, 'w', sizeof wide - 1);
+    for (int i = 0; i < 40; i++) {
+        crash_step_begin(i % 2 ? "decode" : "prefill", 3, (size_t)i);
+        if (i < 39) crash_step_end();
+    }
+    crash_fact("model", "first");
+    crash_fact("model", "a \"name\"\n");
+    crash_fact("wide", wide);
+    crash_enter("chat", "id-1");
+    abort();
+}
+
+static json_t *only_report(void)
+{
+    char name[CRASH_NAME_BYTES], path[200], *said = strstr(text, "report=");
+    assert_non_null(said);
+    assert_int_equal(sscanf(said, "report=%63s", name), 1);
+    assert_true(crash_is_report(name));
+    snprintf(path, sizeof path, "%s/%s", crashes, name);
+    json_t *j = json_load_file(path, 0, NULL);
+    assert_non_null(j);
+    unlink(path);
+    return j;
+}
+
+static void a_report_has_facts_steps_and_frames(void **state)
+{
+    char build[CRASH_BUILD_BYTES];
+    assert_true(died_of(run(with_a_report, false), SIGABRT));
+    json_t *j = only_report(), *facts = json_object_get(j, "facts"), *steps = json_object_get(j, "steps");
+    assert_string_equal(json_string_value(json_object_get(facts, "model")), "a__name__");
+    assert_int_equal(strlen(json_string_value(json_object_get(facts, "wide"))), CRASH_FACT_BYTES - 1);
+    assert_true(json_integer_value(json_object_get(facts, "limit_files")) > 0);
+    assert_int_equal(json_array_size(steps), CRASH_STEPS);
+    json_t *last = json_array_get(steps, 0), *before = json_array_get(steps, 1);
+    assert_string_equal(json_string_value(json_object_get(last, "kind")), "decode");
+    assert_int_equal(json_integer_value(json_object_get(last, "tokens")), 39);
+    assert_int_equal(json_integer_value(json_object_get(last, "jobs")), 3);
+    assert_null(json_object_get(last, "took_us"));
+    assert_non_null(json_object_get(before, "took_us"));
+    assert_string_equal(json_string_value(json_object_get(j, "request_id")), "id-1");
+    crash_build(build);
+    size_t i, n_own = 0;
+    json_t *f;
+    json_array_foreach(json_object_get(j, "frames"), i, f) n_own +=
+        strcmp(json_string_value(json_object_get(f, "build_id")), build) == 0;
+    assert_true(strlen(build) >= 16 && n_own > 0);
+    json_decref(j);
+}
+
+static void with_a_smashed_stack(void)
+{
+    crash_keep(crashes);
+    crash_fact("model", "m");
+    smash(strlen(crashes));
+}
+
+static void a_smashed_stack_leaves_a_report_without_frames(void **state)
+{
+    int status = run(with_a_smashed_stack, false);
+    assert_true(died_of(status, SIGILL) || died_of(status, SIGABRT));
+#if defined(__x86_64__)
+    assert_true(says(" backtrace=\"\"\n"));
+#endif
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    json_t *j = only_report();
+    assert_string_equal(json_string_value(json_object_get(json_object_get(j, "facts"), "model")), "m");
+    assert_true(json_is_array(json_object_get(j, "frames")));
+    json_decref(j);
+}
+
+static void a_folder_that_others_may_write_into_is_not_used(void **state)
+{
+    char link[80];
+    snprintf(link, sizeof link, "%s/state/link", folder);
+    assert_int_equal(chmod(crashes, 0770), 0);
+    assert_true(died_of(run(with_a_report, false), SIGABRT));
+    assert_true(says("event=crash") && !strstr(text, "report="));
+    assert_int_equal(chmod(crashes, 0700), 0);
+    assert_int_equal(symlink(crashes, link), 0);
+    strcpy(crashes, link);
+    assert_true(died_of(run(with_a_report, false), SIGABRT));
+    assert_null(strstr(text, "report="));
+    assert_int_equal(unlink(link), 0);
+    snprintf(crashes, sizeof crashes, "%s/state/crashes", folder);
+}
+
+static void the_oldest_reports_give_way(void **state)
+{
+    char path[200];
+    for (int i = 0; i < 30; i++) {
+        snprintf(path, sizeof path, "%s/%011d-worker-7.json", crashes, i);
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fclose(f);
+    }
+    snprintf(path, sizeof path, "%s/somebody's", crashes);
+    fclose(fopen(path, "w"));
+    assert_true(died_of(run(with_a_report, false), SIGABRT));
+    json_decref(only_report());
+    char name[CRASH_NAME_BYTES];
+    assert_true(crash_find(crashes, "worker", 7, 29, name));
+    assert_string_equal(name, "00000000029-worker-7.json");
+    assert_false(crash_find(crashes, "worker", 8, 0, name) || crash_find(NULL, "worker", 7, 0, name));
+    assert_false(crash_find(crashes, "worker", 7, 30, name)); /* of an earlier process of that id */
+    assert_true(crash_is_fatal(SIGBUS) && !crash_is_fatal(SIGKILL) && !crash_is_fatal(0));
+    assert_int_equal(unlink(path), 0);
+    for (int i = 0, there = 0; i <= 30; i++) {
+        snprintf(path, sizeof path, "%s/%011d-worker-7.json", crashes, i);
+        there += unlink(path) == 0;
+        if (i == 30) assert_int_equal(there, CRASH_REPORTS - 1);
+    }
+}
+
+static void nowhere(void)
+{
+    crash_keep("/proc/no-folder/crashes");
+    abort();
+}
+
+static void read_only(void)
+{
+    crash_keep(crashes);
+    const struct rlimit none = {0};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    abort();
+}
+
+static void without_a_place_there_is_the_line_alone(void **state)
+{
+    assert_true(died_of(run(nowhere, false), SIGABRT));
+    assert_true(says("event=crash") && !strstr(text, "report="));
+    assert_true(died_of(run(read_only, false), SIGABRT));
+    assert_true(says("event=crash") && !strstr(text, "report="));
+    assert_int_equal(rmdir(crashes), 0); /* half of one is removed */
+}
+
+static int open_folder(void **state)
+{
+    if (!mkdtemp(folder)) return -1;
+    snprintf(crashes, sizeof crashes, "%s/state/crashes", folder);
+    return 0;
+}
+
+static int close_folder(void **state)
+{
+    snprintf(crashes, sizeof crashes, "%s/state", folder);
+    return rmdir(crashes) || rmdir(folder);
 }
 
 int main(void)
@@ -158,7 +358,13 @@ int main(void)
         cmocka_unit_test(the_request_under_way_is_named),
         cmocka_unit_test(it_is_json_where_the_log_is),
         cmocka_unit_test(a_stack_overflow_is_reported),
+        cmocka_unit_test(two_faults_at_once_are_one_report),
         cmocka_unit_test(a_forked_child_reports_nothing),
+        cmocka_unit_test(a_report_has_facts_steps_and_frames),
+        cmocka_unit_test(a_smashed_stack_leaves_a_report_without_frames),
+        cmocka_unit_test(a_folder_that_others_may_write_into_is_not_used),
+        cmocka_unit_test(the_oldest_reports_give_way),
+        cmocka_unit_test(without_a_place_there_is_the_line_alone),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

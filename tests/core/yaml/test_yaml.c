@@ -148,6 +148,9 @@ static const char *const bad_whole[] = {"60s",
                                         ".5"};
 static const char *const bad_number[] = {"1e3",  "0,9",  "'0.5'", ".5",  "5.",   "1.5.2", "nan",  ".nan",
                                          ".inf", "00.5", "--1",   "1 0", "0.5s", "",      "1001", "0x1p3"};
+static const char *const bad_signed[] = {
+    "-11", "1001", "+5", "-05", "1.0",  "-1e1", "0x1",  "'-5'",
+    "--5", "-5s",  "-s", "",    "[-5]", "~",    "-0x1", "-99999999999999999999"};
 static const char *const bad_truth[] = {"yes",    "on", "True", "TRUE",   "1",
                                         "'true'", "",   "off",  "[true]", "truee"};
 
@@ -162,12 +165,14 @@ static void expect_refused(const char *text, int which, const char *must)
     uint64_t u = 77;
     double v = 77;
     bool t = true;
+    int64_t s = 77;
     int rc = which == 0   ? yaml_u64(d, n, "a.field", 0, 1000, &u, &err)
              : which == 1 ? yaml_double(d, n, "a.field", -10, 1000, &v, &err)
+             : which == 3 ? yaml_i64(d, n, "a.field", -10, 1000, &s, &err)
                           : yaml_bool(d, n, "a.field", &t, &err);
     const char *start = "t.yaml:2: a.field: must be ";
-    if (rc != SHOAL_EINVALID || u != 77 || v != 77 || !t || strncmp(err.message, start, strlen(start)) != 0 ||
-        !strstr(err.message, must))
+    if (rc != SHOAL_EINVALID || u != 77 || v != 77 || s != 77 || !t ||
+        strncmp(err.message, start, strlen(start)) != 0 || !strstr(err.message, must))
         fail_msg("'%s': rc %d, %s", text, rc, err.message);
     yaml_doc_free(d);
     buf_done(&yaml);
@@ -179,6 +184,8 @@ static void numbers_and_truths_are_never_guessed(void **state)
         expect_refused(bad_whole[i], 0, "from 0 to 1000");
     for (size_t i = 0; i < sizeof bad_number / sizeof *bad_number; i++)
         expect_refused(bad_number[i], 1, "from -10 to 1000");
+    for (size_t i = 0; i < sizeof bad_signed / sizeof *bad_signed; i++)
+        expect_refused(bad_signed[i], 3, "must be a whole number from -10 to 1000");
     for (size_t i = 0; i < sizeof bad_truth / sizeof *bad_truth; i++)
         expect_refused(bad_truth[i], 2, "true or false");
     expect_refused("60s", 0, "not '60s'");
@@ -192,12 +199,15 @@ static void strict_scalars_are_read(void **state)
     yaml_doc *d = parse("[18446744073709551615, 0, 0.25, -3, 7.50, true, false]\n");
     const yaml_node *const *at = yaml_root(d)->items;
     uint64_t u;
+    int64_t s;
     double v;
     bool t;
     assert_int_equal(yaml_u64(d, at[0], "f", 0, UINT64_MAX, &u, NULL), 0);
     assert_true(u == UINT64_MAX);
     assert_int_equal(yaml_u64(d, at[1], "f", 0, 5, &u, NULL), 0);
     assert_true(u == 0);
+    assert_int_equal(yaml_i64(d, at[3], "f", -3, 0, &s, NULL), 0);
+    assert_true(s == -3);
     assert_int_equal(yaml_double(d, at[2], "f", 0, 1, &v, NULL), 0);
     assert_true(v == 0.25);
     assert_int_equal(yaml_double(d, at[3], "f", -3, 1, &v, NULL), 0);

@@ -368,6 +368,49 @@ static void those_who_want_one_core_run_side_by_side(void **state)
     unsetenv("SHOAL_CORES");
 }
 
+/* Four teams of four on sixteen cores of two caches: all at once, two in each; each gets its old place again. A team of
+ * twelve has no domain to itself. */
+static void teams_that_fit_have_domains_of_their_own(void **state)
+{
+    setenv("SHOAL_CORES", "16", 1);
+    setenv("SHOAL_CORE_DOMAINS", "0-7;8-15", 1);
+    stage *s = new_stage();
+    arbiter *a[5];
+    const cpu_set_t *where[4];
+    int n_low = 0;
+    for (int i = 0; i < 5; i++) a[i] = join(s, i + 1);
+    for (int i = 0; i < 4; i++) {
+        arbiter_acquire(a[i], 5, 4);
+        where[i] = arbiter_cpus(a[i]);
+        assert_int_equal(CPU_COUNT(where[i]), 8);
+        n_low += CPU_ISSET(0, where[i]) != 0;
+    }
+    assert_int_equal(n_low, 2);
+    for (int i = 0; i < 4; i++) arbiter_release(a[i]);
+    for (int i = 3; i >= 0; i--) {
+        arbiter_acquire(a[i], 5, 4);
+        assert_ptr_equal(arbiter_cpus(a[i]), where[i]);
+    }
+    for (int i = 0; i < 3; i++) arbiter_release(a[i]);
+    arbiter_acquire(a[4], 5, 12);
+    assert_false(CPU_EQUAL(arbiter_cpus(a[4]), where[0]) || CPU_EQUAL(arbiter_cpus(a[4]), where[3]));
+    arbiter_release(a[4]);
+    arbiter_acquire(a[4], 5, 8); /* the other one has four left */
+    assert_false(arbiter_cpus(a[4]) == where[3]);
+    for (int i = 3; i < 5; i++) arbiter_release(a[i]);
+    for (int i = 0; i < 5; i++) arbiter_close(a[i]);
+    free_stage(s);
+    unsetenv("SHOAL_CORE_DOMAINS");
+    stage *one = new_stage();
+    arbiter *b = join(one, 1);
+    arbiter_acquire(b, 5, 4);
+    assert_null(arbiter_cpus(b));
+    arbiter_release(b);
+    arbiter_close(b);
+    free_stage(one);
+    unsetenv("SHOAL_CORES");
+}
+
 static bool team_was_not_passed_by(stage *s)
 {
     arbiter *one = join(s, 1);
@@ -622,6 +665,7 @@ int main(void)
         cmocka_unit_test(a_killed_waiter_does_not_keep_the_turn),
         cmocka_unit_test(a_holder_sees_that_the_cores_are_wanted),
         cmocka_unit_test(those_who_want_one_core_run_side_by_side),
+        cmocka_unit_test(teams_that_fit_have_domains_of_their_own),
         cmocka_unit_test(a_team_waits_for_all_its_cores_and_is_not_passed_by),
         cmocka_unit_test(a_dead_holder_of_one_core_gives_it_back),
         cmocka_unit_test(a_restarted_worker_frees_what_its_slot_held),

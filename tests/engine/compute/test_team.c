@@ -84,6 +84,29 @@ static void a_member_is_a_team_by_itself(void **state)
     }
 }
 
+/* Of eight members so many as were asked for, whatever the runs before had; the others do nothing. */
+static void a_run_takes_as_many_members_as_are_asked_for(void **state)
+{
+    static const int sizes[] = {8, 2, 1, 3, 8, 1, 4, 0, 5, 99, 2};
+    team *t = new_team(8, ISA_SCALAR);
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            int n = sizes[i] < 1 ? 1 : sizes[i] > 8 ? 8 : sizes[i];
+            tally seen = {.n = 0}, met = {.early = false};
+            team_use(t, sizes[i]);
+            assert_int_equal(team_size(t), n);
+            team_run(t, count_me, &seen);
+            team_run(t, meet_often, &met);
+            assert_int_equal(seen.n, n);
+            for (int m = 0; m < 8; m++) assert_int_equal(seen.seen[m], m < n);
+            assert_int_equal(met.arrived, 100 * n);
+            assert_false(met.early);
+            if (round % 5 == 0) usleep(300);
+        }
+    }
+    team_free(t);
+}
+
 static void interrupt(void *user)
 {
     ++*(int *)user;
@@ -189,6 +212,7 @@ int main(void)
         cmocka_unit_test(every_member_runs_once_a_run),
         cmocka_unit_test(barriers_hold_everybody),
         cmocka_unit_test(a_member_is_a_team_by_itself),
+        cmocka_unit_test(a_run_takes_as_many_members_as_are_asked_for),
         cmocka_unit_test(a_step_can_be_interrupted_at_its_barriers),
         cmocka_unit_test(shares_cover_everything_once),
         cmocka_unit_test(teams_start_and_stop_many_times),

@@ -1,5 +1,7 @@
 /* Vector kernels and the contract's mathematics. */
 #include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -499,6 +501,34 @@ static void dots_of_int8_rows_equal_scalar(void **state)
     }
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The sanitizer sees what a kernel reads and writes past its vectors (tests/sanitize/vectors.c). */
+static void vectors_past_the_end_are_seen(void **state)
+{
+    for (int set = 1; set < ISA_COUNT; set++) {
+        if (!isa_usable((isa)set)) continue;
+        for (size_t past = 0; past <= 64; past += 64)
+            for (int writes = 0; writes < 2; writes++) {
+                size_t n = 64 + past, short_n = 64 * sizeof(float), long_n = 128 * sizeof(float);
+                float *a = calloc(1, writes ? long_n : short_n), *y = calloc(1, writes ? short_n : long_n);
+                pid_t child = fork();
+                if (child == 0) {
+                    (void)freopen("/dev/null", "w", stderr);
+                    vec_kernels_for((isa)set)->axpy(y, 1, a, n);
+                    _exit(0);
+                }
+                int status;
+                assert_int_equal(waitpid(child, &status, 0), child);
+                if ((status == 0) != (past == 0))
+                    fail_msg("%s: %zu of 64 floats %s: %#x", isa_name((isa)set), n,
+                             writes ? "written" : "read", status);
+                free(a);
+                free(y);
+            }
+    }
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +549,9 @@ int main(void)
         cmocka_unit_test(rows_are_normalised_together),
         cmocka_unit_test(rotation_keeps_lengths_and_the_rest_of_the_head),
         cmocka_unit_test(dots_of_int8_rows_equal_scalar),
+#ifdef __SANITIZE_ADDRESS__
+        cmocka_unit_test(vectors_past_the_end_are_seen),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

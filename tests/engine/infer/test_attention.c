@@ -139,7 +139,7 @@ static void cuts_members_and_sets_attend_alike(void **state)
     static float qkv[TOKENS * WIDTH], want[TOKENS * HEADS * HEAD], got[TOKENS * HEADS * HEAD];
     fill(qkv, TOKENS * WIDTH, 1);
     for (size_t k = 0; k < 12; k++) {
-        asked ask = {.set = ISA_SCALAR,
+        asked ask = {.set = isa_compared(),
                      .n_members = 1,
                      .cut = TOKENS,
                      .type = (const dtype[]){DT_F32, DT_F16, DT_Q8_0}[k % 3],

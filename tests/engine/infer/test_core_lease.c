@@ -1,4 +1,5 @@
 /* A step that lasts lends the cores to whoever waits, at its barriers. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +7,9 @@
 /* cmocka.h wants the four above first. */
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -93,6 +96,45 @@ static void a_long_step_lends_the_cores(void **state)
         }
 }
 
+/* Where each member may run. */
+static void note_cpus(void *arg, team_member *m)
+{
+    cpu_set_t *here = arg;
+    sched_getaffinity(0, sizeof *here, &here[member_index(m)]);
+}
+
+/* On a machine whose first two cores have a cache each, two workers get one each, and their threads stay there; both
+ * cores together are no domain's. */
+static void a_team_goes_to_the_domain_of_its_cores(void **state)
+{
+    (void)state;
+    shoal_err err;
+    scene s;
+    team *t;
+    cpu_set_t all, here[2] = {0};
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (!CPU_ISSET(0, &all) || !CPU_ISSET(1, &all)) skip();
+    setenv("SHOAL_CORE_DOMAINS", "0;1", 1);
+    scene_open(&s);
+    assert_int_equal(team_new(&t, 2, ISA_SCALAR, &err), 0);
+    core_lease_watch(&s.lease, t);
+    arbiter_acquire(s.others, 0, 1);
+    core_lease_begin(&s.lease, 1, 1);
+    assert_false(CPU_EQUAL(arbiter_cpus(s.ours), arbiter_cpus(s.others)));
+    team_run(t, note_cpus, here);
+    for (int i = 0; i < 2; i++) assert_true(CPU_EQUAL(&here[i], arbiter_cpus(s.ours)));
+    arbiter_release(s.others);
+    core_lease_end(&s.lease);
+    core_lease_begin(&s.lease, 1, 2);
+    team_run(t, note_cpus, here);
+    for (int i = 0; i < 2; i++) assert_true(CPU_EQUAL(&here[i], &all));
+    core_lease_end(&s.lease);
+    sched_setaffinity(0, sizeof all, &all);
+    team_free(t);
+    scene_close(&s);
+    unsetenv("SHOAL_CORE_DOMAINS");
+}
+
 static void count(void *arg, team_member *m)
 {
     team_barrier(m);
@@ -120,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_step_lends_the_cores),
+        cmocka_unit_test(a_team_goes_to_the_domain_of_its_cores),
         cmocka_unit_test(without_an_arbiter_there_is_nobody_to_lend_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

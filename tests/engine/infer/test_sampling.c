@@ -106,23 +106,23 @@ static int likelier(const void *a, const void *b)
 }
 
 /* The rule in its plain form: weigh all, sort all, cut, walk. */
-static int32_t draw_plainly(const sampling *how, const float *x, uint64_t position)
+static int32_t draw_plainly(const sampling *how, const float *x, size_t n_vocab, uint64_t position)
 {
     static float p[WIDE];
     static int32_t order[WIDE];
     const vec_kernels *v = vec_kernels_for(ISA_SCALAR);
-    float max = x[v->argmax(x, WIDE)];
+    float max = x[v->argmax(x, n_vocab)];
     double total = 0, kept = 0, sum = 0;
-    size_t n = 0, i = 0, k = how->top_k > 0 && how->top_k < WIDE ? (size_t)how->top_k : WIDE;
-    for (size_t at = 0; at < WIDE; at += EXP_SUMS_BLOCK)
-        total +=
-            (double)v->exp_scaled(p + at, x + at, WIDE - at < EXP_SUMS_BLOCK ? WIDE - at : EXP_SUMS_BLOCK,
-                                  max, 1 / how->temperature);
-    for (int32_t id = 0; id < WIDE; id++) order[id] = id;
+    size_t n = 0, i = 0, k = how->top_k > 0 && (size_t)how->top_k < n_vocab ? (size_t)how->top_k : n_vocab;
+    for (size_t at = 0; at < n_vocab; at += EXP_SUMS_BLOCK)
+        total += (double)v->exp_scaled(p + at, x + at,
+                                       n_vocab - at < EXP_SUMS_BLOCK ? n_vocab - at : EXP_SUMS_BLOCK, max,
+                                       1 / how->temperature);
+    for (size_t id = 0; id < n_vocab; id++) order[id] = (int32_t)id;
     sorted_by = x;
-    qsort(order, WIDE, sizeof *order, likelier);
-    if (k < WIDE) total = 0;
-    for (size_t j = 0; k < WIDE && j < k; j++) total += (double)p[order[j]];
+    qsort(order, n_vocab, sizeof *order, likelier);
+    if (k < n_vocab) total = 0;
+    for (size_t j = 0; k < n_vocab && j < k; j++) total += (double)p[order[j]];
     double share = how->top_p > 0 && how->top_p < 1 ? (double)how->top_p * total : total;
     for (; n < k; n++) {
         if (n > 0 && (!(p[order[n]] > 0) || p[order[n]] < p[order[0]] * how->min_p || kept >= share)) break;
@@ -135,10 +135,11 @@ static int32_t draw_plainly(const sampling *how, const float *x, uint64_t positi
     return order[i];
 }
 
-/* However flat or steep, with ties and with most ruled out: ranking in bands changes no draw. */
+/* However flat or steep, with ties and with most ruled out, of one token or many: ranking in bands changes no draw. */
 static void cuts_draw_what_a_full_sort_would(void **state)
 {
     static const float spreads[] = {0.01f, 2, 12, 90, 3000};
+    static const size_t sizes[] = {WIDE, 1, 2, 31, 33, 65, 1000};
     static const sampling how[] = {{.temperature = 1, .top_k = 40},
                                    {.temperature = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f},
                                    {.temperature = 1.5f, .top_p = 0.9f},
@@ -150,15 +151,16 @@ static void cuts_draw_what_a_full_sort_would(void **state)
     sampler_space sp;
     sample got;
     assert_int_equal(sampler_space_init(&sp, WIDE), 0);
-    for (size_t at = 0; at < 5 * 6 * 12; at++) {
+    for (size_t at = 0; at < 5 * 6 * 7 * 12; at++) {
         const sampling *h = &how[at % 6];
-        for (size_t i = 0; i < WIDE; i++) {
+        size_t n = sizes[at / 30 % 7];
+        for (size_t i = 0; i < n; i++) {
             float u = (float)rng_uniform(at, i);
             x[i] = at % 4 == 3 && i % 50 ? -(float)INFINITY : floorf(u * 256) / 256 * spreads[at / 6 % 5];
         }
-        must(sampler_init(&s, h, 0, WIDE, NULL, 0, &err));
+        must(sampler_init(&s, h, 0, n, NULL, 0, &err));
         sampler_choose(&s, vec_kernels_for(ISA_SCALAR), &sp, x, at, NULL, NULL, 0, &got);
-        assert_int_equal(got.id, draw_plainly(h, x, at));
+        assert_int_equal(got.id, draw_plainly(h, x, n, at));
         sampler_done(&s);
     }
     sampler_space_done(&sp);

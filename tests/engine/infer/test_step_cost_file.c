@@ -16,9 +16,9 @@ static const sha256_digest key = {.bytes = {1, 2, 3}};
 static step_cost_known some_lines(void)
 {
     step_cost_known known = {0};
-    for (int i = 0; i < 2 * STEP_KINDS; i++) {
-        known.of[i / 2][i % 2].fixed_ns = 1e5 + i;
-        known.of[i / 2][i % 2].token_ns = 0.1 * i;
+    for (int i = 0; i < STEP_WAYS * STEP_KINDS; i++) {
+        known.of[i / STEP_WAYS][i % STEP_WAYS].fixed_ns = 1e5 + i;
+        known.of[i / STEP_WAYS][i % STEP_WAYS].token_ns = 0.1 * i;
     }
     return known;
 }
@@ -84,7 +84,7 @@ static void learn(const packed_store *s)
 {
     start x = begin(s, 2);
     for (int i = 0; i < 8; i++)
-        step_cost_note(&x.e->step_cost, STEP_DECODE, 1, i % 2, i % 2 ? 100000 : 180000);
+        step_cost_note(&x.e->step_cost, STEP_DECODE, 1, 1 + i % 2, i % 2 ? 100000 : 180000);
     close_start(&x);
 }
 

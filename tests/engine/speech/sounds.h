@@ -61,8 +61,13 @@ static inline void add_note(float *x, size_t n, size_t from, size_t len, double 
                             double half_s)
 {
     for (size_t i = 0; i < len && from + i < n; i++) {
-        double t = (double)i / SOUND_RATE, y = 0;
-        for (int k = 1; k <= 8 && hz * k < 7000; k++) y += sin(TURN * hz * k * t) / k;
+        double t = (double)i / SOUND_RATE, turn = TURN * hz * t, twice = 2 * cos(turn), y = 0;
+        double below = 0, here = sin(turn); /* sin((k + 1) a) = 2 cos(a) sin(k a) - sin((k - 1) a) */
+        for (int k = 1; k <= 8 && hz * k < 7000; k++) {
+            double above = twice * here - below;
+            y += here / k;
+            below = here, here = above;
+        }
         double attack = t < 0.008 ? t / 0.008 : 1, left = (double)(len - i) / SOUND_RATE;
         double release = left < 0.02 ? left / 0.02 : 1;
         x[from + i] += (float)(peak * y * attack * release * pow(0.5, t / half_s));

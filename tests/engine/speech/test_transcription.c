@@ -463,6 +463,128 @@ static void replies_that_repeat_themselves_are_drawn_again(void **state)
     ears_close(&r);
 }
 
+/* ---- short sound --------------------------------------------------------------------------------- */
+
+/* As if the bundled model were one of OpenAI's: a window of 30 s, time tokens behind its vocabulary, and two
+ * languages. */
+static whisper_tokens as_openai(const ears *r)
+{
+    static whisper_language languages[] = {{1531, "en", "english"}, {1532, "de", "german"}};
+    whisper_tokens h = r->h;
+    h.time_0 = 1536;
+    h.n_frames = 3000;
+    h.n_window = 480000;
+    h.multilingual = true;
+    h.languages = languages;
+    h.n_languages = 2;
+    return h;
+}
+
+static transcription *of_zeros(const whisper_tokens *h, size_t ms, bool full)
+{
+    transcription *t;
+    transcription_options o = {.full_window = full, .no_vad = true, .seed = 5};
+    must(transcription_new(&t, h, sound_of(calloc(16 * ms + 1, sizeof(float)), 16 * ms), &o, &err));
+    return t;
+}
+
+static size_t frames_asked_for(transcription *t)
+{
+    gen_request r;
+    enc_request source;
+    transcription_request(t, &r, &source);
+    return source.n_features;
+}
+
+static size_t first_frames(const whisper_tokens *h, size_t ms, bool full)
+{
+    shoal_err why;
+    transcription *t = of_zeros(h, ms, full);
+    assert_int_equal(transcription_next(t, &why), 1);
+    size_t n = frames_asked_for(t);
+    transcription_free(t);
+    return n;
+}
+
+/* 512 positions of 20 ms at least, 128 behind the sound, in steps of 64, half of the window at
+ * most; two frames make a position. */
+static void short_sound_takes_a_part_of_the_window(void **state)
+{
+    static const struct {
+        size_t ms, frames;
+    } rows[] = {{1, 1024},     {5000, 1024},  {7680, 1024},  {7681, 1152},
+                {11520, 1408}, {11521, 3000}, {30000, 3000}, {40000, 3000}};
+    ears r;
+    ears_open(&r, MODEL, (engine_options){0});
+    whisper_tokens h = as_openai(&r);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t n = first_frames(&h, rows[i].ms, false);
+        if (n != rows[i].frames) fail_msg("%zu ms: %zu frames", rows[i].ms, n);
+        assert_int_equal(first_frames(&h, rows[i].ms, true), 3000);
+    }
+    assert_int_equal(first_frames(&r.h, 1000, false), r.h.n_frames); /* no time tokens */
+    ears_close(&r);
+}
+
+/* The reply to the window that is ready: language, task, no times, then these, of which times are unlikely. */
+static void answer(transcription *t, int32_t language, const int32_t *ids, size_t n, float logprob,
+                   heard *got)
+{
+    assert_int_equal(transcription_add(t, language, -9) + transcription_add(t, 1535, -9), 0);
+    assert_int_equal(transcription_add(t, 1529, -9), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(transcription_add(t, ids[i], ids[i] < 1536 ? logprob : -1.5f), 0);
+    must(transcription_take(t, on_segment, got, &err));
+}
+
+/* Once more at the same temperature, then as any other window. The language is that of the reply that counts.
+ */
+static void a_doubtful_reply_to_a_part_is_asked_for_again_of_the_whole(void **state)
+{
+    enum { END = 1527 };
+    static const struct {
+        int32_t ids[10];
+        size_t n;
+        float logprob;
+        bool again;
+    } rows[] = {{{430, 295, END}, 3, -0.29f, false},
+                {{430, 295, END}, 3, -0.31f, true},
+                {{1536, 430, 295, 1560, END}, 5, -0.29f, false},
+                {{430, 295}, 2, -0.1f, true},                                        /* it does not end */
+                {{END}, 1, -0.1f, true},                                             /* nothing is said */
+                {{430, 295, 300, 430, 295, 300, END}, 7, -0.1f, true},               /* twice the same */
+                {{1, 430, 295, 300, 301, 430, 295, 300, 301, END}, 10, -0.1f, true}, /* four in a row again */
+                {{1, 430, 295, 300, 2, 430, 295, 300, END}, 9, -0.1f, false}};
+    ears r;
+    shoal_err why;
+    ears_open(&r, MODEL, (engine_options){0});
+    whisper_tokens h = as_openai(&r);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        heard got = {0};
+        transcription *t = of_zeros(&h, 2000, false);
+        assert_int_equal(transcription_next(t, &why), 1);
+        answer(t, 1532, rows[i].ids, rows[i].n, rows[i].logprob, &got);
+        assert_int_equal(got.n_segments, rows[i].again ? 0 : 1);
+        assert_int_equal(transcription_next(t, &why), rows[i].again);
+        if (rows[i].again) {
+            gen_request q;
+            enc_request source;
+            transcription_request(t, &q, &source);
+            assert_int_equal(source.n_features, 3000);
+            assert_true(q.sampling.temperature == 0 && q.sampling.seed == 5);
+            answer(t, 1531, rows[0].ids, rows[0].n, -0.9f, &got);
+            assert_int_equal(got.n_segments, 1);
+            assert_string_equal(text_of(&got), " lights on");
+            assert_int_equal(transcription_next(t, &why), 0);
+        }
+        assert_string_equal(transcription_language(t)->code, rows[i].again ? "en" : "de");
+        assert_int_equal(transcription_windows(t), 1);
+        transcription_free(t);
+        heard_done(&got);
+    }
+    ears_close(&r);
+}
+
 /* ---- silence and noise --------------------------------------------------------------------------- */
 
 static void silence_says_nothing(void **state)
@@ -739,6 +861,19 @@ static void times_come_in_pairs_and_do_not_go_back(void **state)
     assert_false(logits[0] > GEN_NEVER);
 }
 
+/* Where the reply would not be used, its end comes at once. */
+static void a_loop_can_be_ended(void **state)
+{
+    speech_rule r;
+    int32_t ids[] = {EN, TRANSCRIBE, NO_TIMES, 0, 1, 2, 0, 1, 2};
+    speech_rule_init(&r, &made, &both[0], false, false);
+    assert_true(speech_rule_repeats(ids + 3, 6) && !speech_rule_repeats(ids + 3, 5));
+    assert_true(!speech_rule_repeats(NULL, 0));
+    assert_true(may(&r, ids, 9, 1));
+    r.ends_loops = true;
+    assert_true(may(&r, ids, 8, 1) && may(&r, ids, 9, EOT) && !may(&r, ids, 9, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -753,6 +888,8 @@ int main(void)
         cmocka_unit_test(unlikely_replies_are_drawn_again),
         cmocka_unit_test(a_likely_reply_ends_the_draws),
         cmocka_unit_test(replies_that_repeat_themselves_are_drawn_again),
+        cmocka_unit_test(short_sound_takes_a_part_of_the_window),
+        cmocka_unit_test(a_doubtful_reply_to_a_part_is_asked_for_again_of_the_whole),
         cmocka_unit_test(silence_says_nothing),
         cmocka_unit_test(noise_and_tones_say_nothing),
         cmocka_unit_test(words_behind_silence_come_once),
@@ -763,6 +900,7 @@ int main(void)
         cmocka_unit_test(a_prompt_is_not_repeated),
         cmocka_unit_test(a_reply_begins_with_its_language_and_task),
         cmocka_unit_test(times_come_in_pairs_and_do_not_go_back),
+        cmocka_unit_test(a_loop_can_be_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,7 @@ static void a_sound_has_its_probabilities(void **state)
     assert_int_equal(m->n_probabilities, n);
     assert_memory_equal(m->probabilities, p, n * sizeof *p);
     assert_int_equal(m->n_segments, 1);
+    assert_true(m->timing && m->timing->cpu_ms > 0);
     assert_true(m->segments[0]->start_ms == 0 && m->segments[0]->end_ms <= m->duration_ms);
     shoal__v1__detect_speech_reply__free_unpacked(m, NULL);
     free(p);

@@ -134,6 +134,7 @@ static Shoal__V1__ScoreReply *score(bench *b, const void *text, size_t n)
     Shoal__V1__ScoreReply *m =
         shoal__v1__score_reply__unpack(NULL, r.message.len, (const uint8_t *)r.message.data);
     assert_non_null(m);
+    assert_true(m->timing && m->timing->cpu_ms > 0);
     buf_done(&r.message);
     return m;
 }
@@ -399,6 +400,7 @@ static void pictures_are_classified_and_broken_ones_refused(void **state)
     Shoal__V1__ClassifyReply *m =
         shoal__v1__classify_reply__unpack(NULL, r.message.len, (const uint8_t *)r.message.data);
     assert_true(m && m->n_results == 1 && m->results[0]->n_labels == 4 && m->results[0]->n_logits == 4);
+    assert_true(m->timing && m->timing->cpu_ms > 0);
     double sum = 0;
     for (size_t i = 0; i < 4; i++) sum += (double)m->results[0]->labels[i]->score;
     assert_true(fabs(sum - 1) < 1e-5);

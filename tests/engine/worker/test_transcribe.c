@@ -111,6 +111,7 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
         r->duration_ms = ev->done->duration_ms;
         r->n_windows = ev->done->n_windows;
         r->n_generated = ev->done->n_generated;
+        assert_true(ev->done->cpu_ms > 0);
     }
     shoal__v1__transcribe_event__free_unpacked(ev, NULL);
 }

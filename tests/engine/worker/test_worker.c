@@ -308,6 +308,19 @@ static void worker_classifies_several_texts(void **state)
         assert_int_equal(c->n_logits, c->n_labels);
         assert_memory_equal(c->logits, m->results[i % 2]->logits, c->n_logits * sizeof *c->logits);
     }
+    reply_done(&r);
+    q.top_k = 1;
+    call(&b, "/shoal.v1.Worker/Classify", &q.base, &r);
+    Shoal__V1__ClassifyReply *best =
+        shoal__v1__classify_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_non_null(best);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(best->results[i]->n_labels, 1);
+        assert_int_equal(best->results[i]->n_logits, 0);
+        assert_string_equal(best->results[i]->labels[0]->label, m->results[i]->labels[0]->label);
+        assert_true(best->results[i]->labels[0]->score == m->results[i]->labels[0]->score);
+    }
+    shoal__v1__classify_reply__free_unpacked(best, NULL);
     shoal__v1__classify_reply__free_unpacked(m, NULL);
     reply_done(&r);
     bench_close(&b);

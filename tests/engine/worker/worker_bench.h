@@ -67,16 +67,22 @@ static inline void bench_dir(bench *b)
     assert_int_equal(uv_loop_init(&b->loop), 0);
 }
 
+/* Behind bench_dir. */
+static inline void bench_start(bench *b, const worker_options *o)
+{
+    shoal_err err = {0};
+    if (worker_new(&b->w, &b->loop, o, &err) != 0) fail_msg("worker_new: %s", err.message);
+    grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};
+    assert_int_equal(grpc_channel_new(&b->channel, &b->loop, b->address, &ev, &err), 0);
+    while (!b->connected) uv_run(&b->loop, UV_RUN_ONCE);
+}
+
 static inline void bench_open(bench *b, const char *model, const engine_options *eo)
 {
     bench_dir(b);
     worker_options o = options_for(b, model);
     if (eo) o.model.engine = *eo;
-    shoal_err err = {0};
-    if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
-    grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};
-    assert_int_equal(grpc_channel_new(&b->channel, &b->loop, b->address, &ev, &err), 0);
-    while (!b->connected) uv_run(&b->loop, UV_RUN_ONCE);
+    bench_start(b, &o);
 }
 
 static inline void bench_close(bench *b)

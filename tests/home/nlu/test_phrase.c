@@ -30,7 +30,7 @@ static void say(bench *t, const char *text)
     char *copy = arena_strdup(t->a, text), *save = NULL;
     t->n = 0;
     for (char *s = strtok_r(copy, " ", &save); s; s = strtok_r(NULL, " ", &save)) {
-        unit u = {.kind = UNIT_WORD, .s = s};
+        unit u = unit_of_word(s, false);
         if (*s >= '0' && *s <= '9') u.kind = strchr(s, 'm') ? UNIT_DURATION : UNIT_NUMBER;
         if (*s >= 'A' && *s <= 'Z') u.kind = UNIT_DEVICE;
         if (strlen(s) == 1 && strchr(",?!", *s)) u.kind = UNIT_SIGN;
@@ -120,6 +120,13 @@ static void lists_give_their_longest_match_at_a_place(void **state)
     close_bench(&t);
 }
 
+static void words_that_begin_alike_are_told_apart(void **state)
+{
+    assert_string_equal(match("thermostat", "thermostats thermos thermostat", false), "--#");
+    assert_string_equal(match("bedrooms", "bedroom bedrooms bedroomsx", false), "-#-");
+    assert_string_equal(match("a", "ab a", false), "-#");
+}
+
 static void the_last_of_the_most_units_can_be_used(void **state)
 {
     bench t;
@@ -128,7 +135,7 @@ static void the_last_of_the_most_units_can_be_used(void **state)
     for (size_t i = 0; i < UNITS_MAX; i++) memcpy(text + 2 * i, "x ", 2);
     text[2 * UNITS_MAX - 1] = 0;
     say(&t, text);
-    t.u[0].s = t.u[UNITS_MAX - 1].s = "on";
+    t.u[0] = t.u[UNITS_MAX - 1] = unit_of_word("on", false);
     assert_true(phrase_match(&t.list.at[0], t.u, 0, t.n, 0, false) == ((uint64_t)1 << 63 | 1));
     close_bench(&t);
 }
@@ -179,6 +186,7 @@ int main(void)
         cmocka_unit_test(at_start_does_not_look_further_on),
         cmocka_unit_test(units_that_are_taken_are_passed_over_by_gaps_only),
         cmocka_unit_test(lists_give_their_longest_match_at_a_place),
+        cmocka_unit_test(words_that_begin_alike_are_told_apart),
         cmocka_unit_test(the_last_of_the_most_units_can_be_used),
         cmocka_unit_test(hostile_patterns_end_soon),
         cmocka_unit_test(wrong_patterns_name_file_and_line),

@@ -24,7 +24,7 @@ static void on_done(void *user, const process_outcome *o)
     bench *t = user;
     t->n_done++;
     t->asks = o->asks;
-    t->answer = json_incref(o->answer);
+    t->answer = process_outcome_json(o);
 }
 
 static bench *bench_new(const char *path)
@@ -334,7 +334,8 @@ static void a_question_is_answered_once_and_in_time(void **state)
 static void a_book_forgets_the_oldest_question(void **state)
 {
     confirm_book b = {0};
-    confirm_question q = {.input = "open", .pipeline = "p", .stage = "s", .subject = "", .expires_ns = 100}, got;
+    confirm_question q = {.input = "open", .pipeline = "p", .stage = "s", .subject = "", .expires_ns = 100},
+                     got;
     char first[2 * CONFIRM_TOKEN_BYTES + 1], token[2 * CONFIRM_TOKEN_BYTES + 1];
     for (unsigned i = 0; i <= CONFIRM_MAX; i++) {
         uint8_t draw[CONFIRM_TOKEN_BYTES] = {(uint8_t)i, (uint8_t)(i >> 8), 1};

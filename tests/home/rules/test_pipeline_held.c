@@ -40,7 +40,7 @@ static void on_done(void *user, const process_outcome *o)
     if (o->failed)
         t->failure = o->failure->status;
     else
-        t->answer = json_incref(o->answer);
+        t->failure = (t->answer = process_outcome_json(o)) ? 0 : SHOAL_ENOMEM;
 }
 
 static bench *start_body(const char *body)

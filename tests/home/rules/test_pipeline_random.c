@@ -134,16 +134,18 @@ static void on_done(void *user, const process_outcome *o)
     w->n_done++;
     w->over = true;
     w->failed = o->failed != NULL;
-    w->answer = json_incref(o->answer);
+    w->answer = process_outcome_json(o);
     if (o->failed && !*o->failure->message) fail_msg("seed %u: failed without a reason", w->seed);
 }
 
-static void on_stage(void *user, const json_t *entry)
+static void on_stage(void *user, const char *text)
 {
     world *w = user;
+    json_t *entry = json_loads(text, 0, NULL);
     unsigned i = (unsigned)strtoul(json_string_value(json_object_get(entry, "stage")) + 1, NULL, 10);
     assert_false(w->over);
     w->told[i]++;
+    json_decref(entry);
 }
 
 static void on_text(void *user, const char *text, size_t n)

@@ -26,17 +26,19 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     t->n_done++;
-    t->answer = json_incref(o->answer);
+    t->answer = process_outcome_json(o);
 }
 
-static void on_stage(void *user, const json_t *entry)
+static void on_stage(void *user, const char *text)
 {
     bench *t = user;
+    json_t *entry = json_loads(text, 0, NULL);
     bool ran = json_is_true(json_object_get(entry, "ran"));
     buf_printf(&t->stages, "%s%s ", json_string_value(json_object_get(entry, "stage")),
                !ran                              ? "-"
                : json_object_get(entry, "error") ? "!"
                                                  : "");
+    json_decref(entry);
 }
 
 static void on_text(void *user, const char *text, size_t n)

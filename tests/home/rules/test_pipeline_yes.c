@@ -25,8 +25,8 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     assert_null(o->failed);
-    t->answer = json_incref(o->answer);
-    process_note_turn(&t->in, o->answer);
+    t->answer = process_outcome_json(o);
+    process_note_turn(&t->in, o->answer->data, o->answer->len);
 }
 
 static bench *bench_new(void)

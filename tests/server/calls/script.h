@@ -3,7 +3,7 @@
  *
  *     script s;
  *     script_init(&s);                                   // time stands still: env_sim_run(s.sim, ms)
- *     retry_calls_new(&c, s.env, &s.base, 0, NULL);       // the decorator under test
+ *     retry_calls_new(&c, s.env, &s.base, 0, NULL, NULL);       // the decorator under test
  *     heard h = {0};
  *     model_call *call = script_embed(c, &h, 0);         // or script_generate
  *     script_end(s.calls[0], CALL_FAULT_LOST);           // the worker of its first call dies

@@ -753,7 +753,7 @@ static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
     assert_int_equal(source_open(&w->members, w->g, "sim", NULL), 0);
     assert_int_equal(replica_calls_new(&w->calls, w->g, &c->observer, NULL), 0);
     w->calls = watch_new(w, c);
-    assert_int_equal(retry_calls_new(&w->calls, e, w->calls, 0, NULL), 0);
+    assert_int_equal(retry_calls_new(&w->calls, e, w->calls, 0, NULL, NULL), 0);
     assert_int_equal(failover_calls_new(&w->calls, e, w->calls, &failover, NULL), 0);
     if (!c->size.no_hedge) assert_int_equal(hedge_calls_new(&w->calls, e, w->calls, &hedge, NULL), 0);
     assert_int_equal(silence_calls_new(&w->calls, e, w->calls, &silence, NULL), 0);

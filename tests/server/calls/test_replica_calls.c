@@ -52,7 +52,7 @@ static int call_without_memory(void)
     req.n_inputs = 1;
     req.inputs = list;
     if (uv_loop_init(&loop) || registry_new(&g, &loop, &err) || replica_calls_new(&c, g, NULL, &err) ||
-        retry_calls_new(&c, registry_env(g), c, 0, &err) || source_open(&src, g, "test", &err) ||
+        retry_calls_new(&c, registry_env(g), c, 0, NULL, &err) || source_open(&src, g, "test", &err) ||
         source_put(src, &(member){.id = "m/0", .model = "m", .address = "unix:/nowhere"}, &err))
         return 2;
     use_up_memory();
@@ -102,7 +102,7 @@ static void calls_of_a_model_that_is_given_up_are_told_so_and_of_none_that_there
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(registry_new(&g, &loop, NULL), 0);
     assert_int_equal(replica_calls_new(&c, g, NULL, NULL), 0);
-    assert_int_equal(retry_calls_new(&c, registry_env(g), c, 0, NULL), 0);
+    assert_int_equal(retry_calls_new(&c, registry_env(g), c, 0, NULL, NULL), 0);
     assert_int_equal(registry_declare(g, "m", NULL), 0);
     registry_give_up(g, "m", "pi has left", false);
     ending e = ask(&loop, c);

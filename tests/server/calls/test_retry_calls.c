@@ -6,12 +6,22 @@
 typedef struct bench {
     script s;
     calls *c;
+    call_observer observer;
+    int n_held; /* as the observer counts them */
 } bench;
+
+static void on_held(void *user, const call_order *o, bool held)
+{
+    assert_non_null(o->model);
+    ((bench *)user)->n_held += held ? 1 : -1;
+}
 
 static void bench_open_holding(bench *b, uint64_t hold_ms)
 {
     script_init(&b->s);
-    assert_int_equal(retry_calls_new(&b->c, b->s.env, &b->s.base, hold_ms, NULL), 0);
+    b->n_held = 0;
+    b->observer = (call_observer){.user = b, .held = on_held};
+    assert_int_equal(retry_calls_new(&b->c, b->s.env, &b->s.base, hold_ms, &b->observer, NULL), 0);
 }
 
 static void bench_open(bench *b)
@@ -22,6 +32,7 @@ static void bench_open(bench *b)
 static void bench_close(bench *b)
 {
     calls_free(b->c);
+    assert_int_equal(b->n_held, 0);
     script_done(&b->s);
 }
 
@@ -82,9 +93,11 @@ static void a_call_waits_for_a_restarted_worker(void **state)
     script_end(b.s.calls[0], CALL_FAULT_ABSENT);
     env_sim_run(b.s.sim, RETRY_HOLD_MS - 10);
     assert_int_equal(b.s.n, 1);
+    assert_int_equal(b.n_held, 1);
     script_lives(&b.s, (uint64_t[]){3, 0});
     env_sim_run(b.s.sim, 10);
     assert_int_equal(b.s.n, 2);
+    assert_int_equal(b.n_held, 0);
     script_end(b.s.calls[1], CALL_FAULT_NONE);
     assert_int_equal(h.status, 0);
     assert_true(h.ms >= RETRY_HOLD_MS - 10);

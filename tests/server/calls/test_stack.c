@@ -330,7 +330,7 @@ static calls *cluster_open(cluster *k, uint64_t seed)
         k->replicas[i].timer = k->env->timer_new(k->env->user, change, &k->replicas[i]);
         change(&k->replicas[i]);
     }
-    assert_int_equal(retry_calls_new(&c, k->env, c, 0, NULL), 0);
+    assert_int_equal(retry_calls_new(&c, k->env, c, 0, NULL, NULL), 0);
     assert_int_equal(failover_calls_new(&c, k->env, c, &(failover_options){.observer = &MOVES}, NULL), 0);
     assert_int_equal(hedge_calls_new(&c, k->env, c, &(hedge_options){0}, NULL), 0);
     assert_int_equal(silence_calls_new(&c, k->env, c, &(silence_options){.observer = &MOVES}, NULL), 0);

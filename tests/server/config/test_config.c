@@ -55,6 +55,12 @@ static const bad_case bad_cases[] = {
      "deadline_ms: must be a whole number from 0 to 86400000, in digits alone, not "
      "'-5'",
      3},
+    {MODELS "cpu: {reserve: 64}\n", "cpu.reserve: must be a whole number from 0 to 63", 3},
+    {MODELS "cpu: {reserve: -1}\n", "cpu.reserve: must be a whole number", 3},
+    {MODELS "cpu: {nice: -21}\n", "cpu.nice: must be a whole number from -20 to 19, not '-21'", 3},
+    {MODELS "cpu: {nice: 20}\n", "cpu.nice: must be", 3},
+    {MODELS "cpu: {nice: 0.5}\n", "cpu.nice: must be", 3},
+    {MODELS "cpu: {sched: idle}\n", "cpu.sched: 'idle' is none of fair, batch, rr, fifo", 3},
     {MODELS "limits: {max_requests: 0}\n", "from 1 to 100000", 3},
     {MODELS "limits:\n", "limits: must be a map, not an empty value (leave the key out instead)", 3},
     {PIPE "      - {name: a, kind: tag, model: m, tools: [{name: f}]}\n",
@@ -396,6 +402,7 @@ static void every_section_is_read(void **state)
         "limits: {max_body_bytes: 2048, max_requests: 7, idle_timeout_ms: 500}\n"
         "cluster: {listen: ':7080', name: boss, site: attic, state: /var/lib/x, "
         "spill: {policy: when_gone, max_rtt_ms: 12.5, queue: 3}}\n"
+        "cpu: {reserve: 2, nice: -5, sched: rr}\n"
         "log: {level: debug, json: true}\nmanifest: /m.json\n"
         "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8, kv_type: q8_0}]\n";
     gateway_config *c = NULL;
@@ -406,6 +413,9 @@ static void every_section_is_read(void **state)
     assert_int_equal(c->limits.max_body_bytes, 2048);
     assert_int_equal(c->limits.idle_timeout_ms, 500);
     assert_int_equal(c->max_requests, 7);
+    assert_int_equal(c->cpu.reserve, 2);
+    assert_int_equal(c->cpu.nice, -5);
+    assert_int_equal(c->cpu.sched, CPU_RR);
     assert_true(c->log_json);
     assert_string_equal(c->cluster_listen, ":7080");
     assert_string_equal(c->cluster_name, "boss");
@@ -679,10 +689,9 @@ static void assert_docs(const char *path, const char *want)
 
 static void tables_of_keys_follow_the_rows(void **state)
 {
-    assert_docs(
-        "log.json",
-        "| `log.json` | true or false | false | JSON on a terminal, too; elsewhere it is JSON anyway, or "
-        "key=value with `SHOAL_LOG=pairs` |\n");
+    assert_docs("log.json", "| `log.json` | true or false | false | JSON on a terminal and in systemd's "
+                            "journal, too; elsewhere it is "
+                            "JSON anyway, or key=value with `SHOAL_LOG=pairs` |\n");
     assert_docs("routes[].key", "| `routes[].key` | `session`, `user`, `prefix` or `request` | `session` | "
                                 "with `order: hash`: what stays "
                                 "with one replica. `session`: the header `x-shoal-session`, or the body's "
@@ -690,11 +699,14 @@ static void tables_of_keys_follow_the_rows(void **state)
                                 "`user`, or the API key's name; `prefix`: the first 1024 bytes of the "
                                 "prompt. Without one: `least_time` "
                                 "|\n");
-    assert_docs("metrics",
-                "| `metrics` | section | none | who may read /metrics |\n"
-                "| `metrics.key` | `admin`, `any` or `none` | `admin` | with `api_keys`: which of them may "
-                "read /metrics. `none` "
-                "needs no key; Prometheus sends a key with `authorization: {credentials_file: ...}` |\n");
+    assert_docs(
+        "metrics",
+        "| `metrics` | section | none | /metrics: who may read it, and which further names it has |\n"
+        "| `metrics.key` | `admin`, `any` or `none` | `admin` | with `api_keys`: which of them may "
+        "read /metrics. `none` "
+        "needs no key; Prometheus sends a key with `authorization: {credentials_file: ...}` |\n"
+        "| `metrics.compat` | `none` or `vllm` | `none` | `vllm`: /metrics also has the names of vLLM's "
+        "metrics; see [Metrics](metrics.md#names-of-vllm) |\n");
 }
 
 static void keys_apart_have_a_table_of_their_own(void **state)

@@ -17,6 +17,7 @@ static const char ALL[] =
     "listen: ':0'\n"
     "limits: {max_requests: 7, max_body_bytes: 4096}\n"
     "cache: {mb: 3, ttl_s: 0}\n"
+    "cpu: {nice: -5, sched: batch}\n"
     "hedge: \"off\"\n"
     "api_keys:\n"
     "  - {name: tv, sha256: 1" KEY ", expires: 2027-01-01, models: [home, 'tv-*'], admin: true,\n"
@@ -128,12 +129,22 @@ static void meet(void *user, const config_change *c)
     l->n_others++;
 }
 
+static void meet_path(void *user, const config_change *c)
+{
+    wanted *w = user;
+    print_message("%s: %d\n", c->path, c->when);
+    if (strcmp(w->path, c->path) != 0) return;
+    assert_int_equal(w->when, c->when);
+    w->seen = true;
+}
+
 static void every_difference_is_named_once(void **state)
 {
     static const char OTHER[] =
         "listen: ':1'\n"
         "limits: {max_requests: 8, max_body_bytes: 4096, max_connections: 9}\n"
         "cache: {mb: 3, ttl_s: 0, semantic: {model: a, of: [p]}}\n"
+        "cpu: {reserve: 1, nice: 5}\n"
         "api_keys:\n"
         "  - {name: new, sha256: 2" KEY "}\n"
         "  - {name: tv, sha256: 3" KEY ", expires: 2027-01-01, models: [home], admin: true,\n"
@@ -160,6 +171,9 @@ static void every_difference_is_named_once(void **state)
         {"limits.max_requests", "7", "8", CONFIG_NOW, false},
         {"limits.max_connections", NULL, "9", CONFIG_RESTART, false},
         {"cache.semantic", NULL, "...", CONFIG_RESTART, false},
+        {"cpu.reserve", "0", "1", CONFIG_RESTART, false},
+        {"cpu.nice", "-5", "5", CONFIG_RESTART, false},
+        {"cpu.sched", "\"batch\"", "\"fair\"", CONFIG_RESTART, false},
         {"hedge", "\"off\"", "\"auto\"", CONFIG_RESTART, false},
         {"api_keys[tv].sha256", "\"(hidden)\"", "\"(hidden)\"", CONFIG_NOW, false},
         {"api_keys[tv].models", "[\"home\",\"tv-*\"]", "[\"home\"]", CONFIG_NOW, false},
@@ -185,12 +199,44 @@ static void every_difference_is_named_once(void **state)
     config_free(b);
 }
 
+/* The list of workers that others start follows; how they are reached does not. */
+static void workers_of_others_follow(void **state)
+{
+    static const char FORM[] = "models: [{name: m, external: true}]\n%s";
+    static const struct {
+        const char *from, *to, *path;
+        config_when when;
+    } CASES[] = {
+        {"discovery: {workers: [{model: m, address: 'unix:/a'}]}", "discovery: {workers: [{model: m}]}",
+         "discovery.workers[0].address", CONFIG_NOW},
+        {"discovery: {workers: [{model: m}]}",
+         "discovery: {workers: [{model: m}, {model: m, address: 'unix:/a'}]}", "discovery.workers[1]",
+         CONFIG_NOW},
+        {"discovery: {workers: [{model: m}], dns: [{name: _a._tcp.b, model: n}]}",
+         "discovery: {workers: [{model: m}], dns: [{name: _c._tcp.b, model: n}]}", "discovery.dns[_a._tcp.b]",
+         CONFIG_RESTART},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char from[256], to[256];
+        snprintf(from, sizeof from, FORM, CASES[i].from);
+        snprintf(to, sizeof to, FORM, CASES[i].to);
+        gateway_config *a = parse(from), *b = parse(to);
+        wanted one = {CASES[i].path, NULL, NULL, CASES[i].when, false};
+        assert_int_equal(config_diff(a, b, meet_path, &one, NULL), 0);
+        assert_true(one.seen);
+        config_free(a);
+        config_free(b);
+    }
+    assert_int_equal(config_when_of("discovery"), CONFIG_RESTART);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_printed_reads_as_the_same),
         cmocka_unit_test(secrets_are_hidden),
         cmocka_unit_test(every_difference_is_named_once),
+        cmocka_unit_test(workers_of_others_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -356,14 +356,14 @@ static void llama_pieces_that_are_no_text_are_bytes(void **state)
     r.ids = (int32_t[]){1, 2, 3};
     r.n_ids = 3;
     llama_put_tokens(&out, &r);
-    assert_string_equal(out.data, "{\"tokens\":[1,2,3]}");
+    assert_string_equal(out.data, "[1,2,3]");
     buf_clear(&out);
     r.pieces = pieces;
     r.n_pieces = 3;
     llama_put_tokens(&out, &r);
     assert_string_equal(
         out.data,
-        "{\"tokens\":[{\"id\":1,\"piece\":\"a\\\"\"},{\"id\":2,\"piece\":[195]},{\"id\":3,\"piece\":\"\"}]}");
+        "[{\"id\":1,\"piece\":\"a\\\"\"},{\"id\":2,\"piece\":[195]},{\"id\":3,\"piece\":\"\"}]");
     buf_done(&out);
 }
 

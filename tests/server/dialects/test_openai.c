@@ -146,7 +146,8 @@ static void openai_refuses_what_other_servers_would_do(void **state)
     } CASES[] = {{"typical_p", "1", "0.9"},
                  {"mirostat", "0", "2"},
                  {"top_n_sigma", "-1", "1.5"},
-                 {"min_tokens", "0", "5"},
+                 {"prompt_logprobs", "null", "5"},
+                 {"return_token_ids", "false", "true"},
                  {"use_beam_search", "false", "true"},
                  {"skip_special_tokens", "true", "false"},
                  {"stop_token_ids", "[]", "[2]"},
@@ -653,6 +654,35 @@ static void openai_names_the_field_it_refuses(void **state)
     }
 }
 
+static void vllms_fields_are_taken(void **state)
+{
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    api_error e = {0};
+    gen_spec *s =
+        completion("{\"model\":\"m\",\"prompt\":[1,2],\"min_tokens\":5,\"max_tokens\":5,\"stop\":null,"
+                   "\"logprobs\":20,\"return_tokens_as_token_ids\":true,\"prompt_logprobs\":null,"
+                   "\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true}}");
+    openai_spec_fill(s, 0, &r, &p);
+    assert_true(r.min_tokens == 5 && s->token_ids && s->usage_stats && s->n_top == 20);
+    openai_spec_free(s);
+    static const char *const BAD[][2] = {
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"min_tokens\":6,\"max_tokens\":5}", "min_tokens"},
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"min_tokens\":17}", "min_tokens"}, /* max_tokens is 16 then */
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"min_tokens\":-1}", "min_tokens"},
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"min_tokens\":1,\"response_format\":{\"type\":\"json_object\"}}",
+         "min_tokens"},
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"logprobs\":21}", "logprobs"},
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"prompt_logprobs\":0}", "prompt_logprobs"},
+        {"{\"model\":\"m\",\"prompt\":\"a\",\"stream_options\":{\"continuous_usage_stats\":1}}",
+         "continuous_usage_stats"},
+    };
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        assert_int_equal(openai_spec_parse_completion(&s, BAD[i][0], strlen(BAD[i][0]), &e), 400);
+        assert_string_equal(e.param, BAD[i][1]);
+    }
+}
+
 static void completions_take_text_ids_and_arrays(void **state)
 {
     gen_spec *s = completion("{\"model\":\"m\",\"prompt\":\"abc\",\"echo\":true,\"logprobs\":2}");
@@ -826,6 +856,7 @@ int main(void)
         cmocka_unit_test(a_template_of_the_request_goes_to_the_worker),
         cmocka_unit_test(variables_decide_the_answer),
         cmocka_unit_test(openai_names_the_field_it_refuses),
+        cmocka_unit_test(vllms_fields_are_taken),
         cmocka_unit_test(completions_take_text_ids_and_arrays),
         cmocka_unit_test(completions_refuse_bad_prompts),
         cmocka_unit_test(completions_refuse_what_they_would_ignore),

@@ -351,9 +351,11 @@ static const struct {
     {"KserveLoadRequest", " parameters "},
     {"LlamaTemplateRequest", " messages tools chat_template chat_template_kwargs "},
     {"UnloadRequest", " model drain force stream "}, /* where there is somebody to unload it */
-    {"LlamaTokenizeRequest", " content add_special parse_special with_pieces "},
+    {"LlamaTokenizeRequest",
+     " content add_special parse_special with_pieces tools chat_template chat_template_kwargs "},
     {"LlamaDetokenizeRequest", " tokens "},
     {"LlamaTemplateRequest", " messages tools chat_template chat_template_kwargs "},
+    {"ChatCountRequest", " messages tools tool_choice reasoning_effort chat_template chat_template_kwargs "},
     {"ResponseRequest", " model parallel_tool_calls temperature top_p seed "},
 };
 

@@ -131,12 +131,19 @@ static model_call *bench_open(bench *b, uint64_t in_ms)
     static const vote_rule RULES[] = {{"m", MEMBERS, 2, false}};
     vote_options o = {.rules = RULES, .n_rules = 1, .user = b, .left = on_left};
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    req.top_k = 1;
     *b = (bench){0};
     script_init(&b->s);
     assert_int_equal(majority_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
     call_context ctx = {.deadline_ns = in_ms ? b->s.env->now_ns(b->s.env->user) + in_ms * 1000000u : 0};
     model_call *call = calls_classify(b->c, "m", &req, &ctx, on_classified, b);
     assert_int_equal(b->s.n, 2);
+    for (size_t i = 0; i < b->s.n; i++) { /* the best of all members need not be the best of one */
+        Shoal__V1__ClassifyRequest *asked =
+            (Shoal__V1__ClassifyRequest *)call_order_request(b->s.calls[i]->order);
+        assert_int_equal(asked->top_k, UINT32_MAX);
+        shoal__v1__classify_request__free_unpacked(asked, NULL);
+    }
     return call;
 }
 

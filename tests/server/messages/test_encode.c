@@ -125,6 +125,36 @@ static void encode_names_the_field_it_refuses(void **state)
     }
 }
 
+static void encode_ranks_documents_by_vectors(void **state)
+{
+    encode_spec s = read_ok(
+        ASK_RERANK, "{\"model\":\"r\",\"query\":\"q\",\"documents\":[\"a\",\"b\",\"c\"],\"top_n\":2}");
+    float values[4][2] = {{2, 0}, {0, 3}, {1, 0}, {0, 0}}; /* of the query first; the last has no direction */
+    Shoal__V1__Embedding v[4], *list[4];
+    Shoal__V1__EmbedReply r = SHOAL__V1__EMBED_REPLY__INIT;
+    uint64_t n_tokens = 0;
+    buf out = {0};
+    for (int i = 0; i < 4; i++) {
+        v[i] = (Shoal__V1__Embedding)SHOAL__V1__EMBEDDING__INIT;
+        v[i].values = values[i];
+        v[i].n_values = 2;
+        v[i].n_tokens = 5;
+        list[i] = &v[i];
+    }
+    r.results = list;
+    r.n_results = 4;
+    s.by_vectors = true;
+    encode_put(&out, &s, &r.base, &n_tokens);
+    assert_string_equal(
+        buf_text(&out),
+        "{\"object\":\"list\",\"ranked_by\":\"embeddings\",\"results\":[{\"index\":1,"
+        "\"relevance_score\":1},{\"index\":0,\"relevance_score\":0}],\"model\":\"r\",\"usage\":{"
+        "\"prompt_tokens\":20,\"total_tokens\":20}}");
+    assert_int_equal(n_tokens, 20);
+    buf_done(&out);
+    encode_spec_done(&s);
+}
+
 static void encode_ranks_documents_best_first(void **state)
 {
     encode_spec s =
@@ -432,6 +462,7 @@ int main(void)
         cmocka_unit_test(encode_reads_token_ids),
         cmocka_unit_test(encode_names_the_field_it_refuses),
         cmocka_unit_test(encode_ranks_documents_best_first),
+        cmocka_unit_test(encode_ranks_documents_by_vectors),
         cmocka_unit_test(encode_writes_embeddings_as_floats_and_base64),
         cmocka_unit_test(encode_shortens_embeddings_to_a_length_of_one),
         cmocka_unit_test(encode_cuts_labels_to_top_k),

@@ -26,7 +26,7 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     t->n_done++;
-    t->answer = json_incref(o->answer);
+    t->answer = process_outcome_json(o);
     t->partial = o->partial;
     if (!o->failed) return;
     t->status = o->failure->status;

@@ -44,7 +44,7 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     t->n_done++;
-    if (!o->failed) t->answer = json_incref(o->answer);
+    if (!o->failed) t->answer = process_outcome_json(o);
     if (!o->failed) return;
     t->failure = o->failure->status;
     snprintf(t->failed, sizeof t->failed, "%s", o->failed->name);

@@ -34,7 +34,7 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     t->n_done++;
-    t->answer = json_incref(o->answer);
+    t->answer = process_outcome_json(o);
     if (o->failed) snprintf(t->message, sizeof t->message, "%s: %s", o->failed->name, o->failure->message);
 }
 

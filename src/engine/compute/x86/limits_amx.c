@@ -1,8 +1,7 @@
 /* x86/limits_amx.c: multiplying in the tile unit and nothing else; see limits.h.
  *
  * Whole tiles of 16 x 64 by 64 x 16 bytes, four of sums: a product takes sixteen cycles and waits for none of
- * the three others. Our kernels use flatter ones (avx512amx.c says why), so their share of this is what the
- * contract's runs of 32 columns cost. */
+ * the three others. Our kernels use the same, but a run of 32 columns fills half of them. */
 #include "compute/limits.h"
 
 #ifdef KERNELS_X86

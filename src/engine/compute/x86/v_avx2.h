@@ -9,8 +9,10 @@
 
 #define INLINE TARGET __attribute__((always_inline, unused)) static inline
 
-#define ATTN_QUERIES 1 /* 8 of sixteen floats: queries that share a key */
-#define MIX_SUMS     4 /* sums of sixteen columns in registers */
+#define ATTN_QUERIES 2 /* queries that share a key */
+#define ATTN_CHAINS \
+    2              /* of the four of a score at once: 8 of sixteen floats, and what the first two came to */
+#define MIX_SUMS 4 /* sums of sixteen columns in registers */
 
 typedef struct vf {
     __m256 a, b; /* lanes 0..7 and 8..15 */

@@ -1,6 +1,6 @@
-/* wide_avx2.h: products and activations of types of our own (for avx2_body.h). A tile is a panel, two
- * registers, times up to four tokens: eight sums in registers over a whole group of columns, the floats in
- * memory. How wide a group is is not a constant: types share kernels. */
+/* wide_avx2.h: products of types of our own (for avx2_body.h). A tile is a panel, two registers, times up to four
+ * tokens: eight sums in registers over a whole group of columns, the floats in memory. How wide a group is is not
+ * a constant: types share kernels. Many tokens in front of eight bits go by words_avx2.h. */
 
 INLINE void wide_panel(const mul_job *j, const wfmt *f, size_t p, const size_t T)
 {
@@ -36,14 +36,29 @@ INLINE void wide_panel(const mul_job *j, const wfmt *f, size_t p, const size_t T
     WIDE_PASS(name, kernel, 2)                                                                              \
     WIDE_PASS(name, kernel, 3)                                                                              \
     WIDE_PASS(name, kernel, 4)                                                                              \
-    static void FN(all_##kernel)(const mul_job *j)                                                          \
+    static void FN(tiles_##kernel)(const mul_job *j)                                                        \
     {                                                                                                       \
         static mul_fn *const pass[TILE_MANY_TOKENS] = {FN(pass_##kernel##_16x1), FN(pass_##kernel##_16x2),  \
                                                        FN(pass_##kernel##_16x3), FN(pass_##kernel##_16x4)}; \
         for (size_t t = 0; t < j->n_tokens; t += TILE_MANY_TOKENS) {                                        \
             mul_job part = mul_job_part(j, 0, t, j->n_panels, min_size(TILE_MANY_TOKENS, j->n_tokens - t)); \
-            pass[part.n_tokens - 1](&part);                                                                 \
+            FN(end_tile)(&part, pass[part.n_tokens - 1]);                                                   \
         }                                                                                                   \
     }
 WIDE_TILES(S8_128, s8)
 WIDE_TILES(S4_128, s4)
+
+static void FN(all_s8)(const mul_job *j)
+{
+#if !HAS_DPBUSD
+    if (j->n_tokens >= WORDS_LEAST) {
+        by_words(j, j->group, FN(words_s8), FN(words_wide));
+        return;
+    }
+#endif
+    FN(tiles_s8)(j);
+}
+static void FN(all_s4)(const mul_job *j)
+{
+    FN(tiles_s4)(j);
+}

@@ -56,7 +56,7 @@ void drafts_plan(engine *e, engine_step *w)
 
 static void drafts_choose(engine *e, session *s, float *logits)
 {
-    if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, e->c->n_vocab);
+    session_mask(s, logits, e->c->n_vocab);
     sampler_choose(&s->sampler, team_vec(e->team), &e->spaces[0], logits, s->n_generated, s->grammar,
                    e->c->eos_ids, e->c->n_eos, &s->next);
 }

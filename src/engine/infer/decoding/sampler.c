@@ -142,17 +142,24 @@ static float least_sum(float d)
 
 /* ---- the distribution from its likeliest on ---------------------------------------------------------- */
 
-/* Ids in the order of likelihood, taken one by one. They come in bands of d = (x - max) * scale, each a heap
- * of its own behind what earlier bands gave: order[0, start) and order[start, start + n_band). Below the last
- * band every weight is 0. */
+/* Ids in bands of d = (x - max) * scale, each band behind the one above it: order[0, n). Inside a band they are in any
+ * order; where a cut or a draw falls, the band is split in halves until few are left to sort. Below the last band every
+ * weight is 0. */
 typedef struct ranking {
     const weighed *w;
-    size_t start, n_band, n_taken;
+    size_t n;
     float above; /* bands down to here were found */
 } ranking;
 
-#define FIRST_BAND (-3.0f) /* each band goes twice as deep */
-#define LAST_BAND  (-192.0f)
+#define FIRST_BAND  (-3.0f) /* each band goes twice as deep */
+#define LAST_BAND   (-192.0f)
+#define SORTED_MOST 32 /* ids that are sorted rather than split */
+#define SPLITS_MOST 24 /* halves of a band; more are of ids that are as likely */
+
+static float depth_of(const weighed *w, int32_t id)
+{
+    return (w->x[id] - w->x[w->best]) * w->scale;
+}
 
 /* a comes before b in the sorted distribution. */
 static bool before(const float *x, int32_t a, int32_t b)
@@ -160,26 +167,51 @@ static bool before(const float *x, int32_t a, int32_t b)
     return x[a] > x[b] || (x[a] == x[b] && a < b);
 }
 
-/* Sift order[at] down in a heap of n whose top is the likeliest. */
-static void sift(const float *x, int32_t *order, size_t at, size_t n)
+/* Sift ids[at] down in a heap of n whose top is the least likely. */
+static void sift(const float *x, int32_t *ids, size_t at, size_t n)
 {
-    int32_t id = order[at];
+    int32_t id = ids[at];
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= n) break;
-        if (child + 1 < n && before(x, order[child + 1], order[child])) child++;
-        if (!before(x, order[child], id)) break;
-        order[at] = order[child];
+        if (child + 1 < n && before(x, ids[child], ids[child + 1])) child++;
+        if (!before(x, id, ids[child])) break;
+        ids[at] = ids[child];
         at = child;
     }
-    order[at] = id;
+    ids[at] = id;
+}
+
+/* The likeliest first. */
+static void sort_ids(const float *x, int32_t *ids, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;) sift(x, ids, i, n);
+    for (size_t i = n; i-- > 1;) {
+        int32_t last = ids[0];
+        ids[0] = ids[i];
+        ids[i] = last;
+        sift(x, ids, 0, i);
+    }
+}
+
+/* Those of a depth from `mid` on to the front; how many they are. */
+static size_t split_ids(const weighed *w, int32_t *ids, size_t n, float mid)
+{
+    size_t n_front = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = ids[i];
+        ids[i] = ids[n_front];
+        ids[n_front] = id;
+        n_front += depth_of(w, id) >= mid;
+    }
+    return n_front;
 }
 
 /* Add the ids of one block whose d lies in [low, above), with their weights. */
-static size_t find_in_block(const ranking *r, size_t at, float low, size_t n_found)
+static size_t find_in_block(const ranking *r, size_t at, float low)
 {
     const weighed *w = r->w;
-    int32_t *found = w->sp->order + r->start, here[EXP_SUMS_BLOCK];
+    int32_t *found = w->sp->order + r->n, here[EXP_SUMS_BLOCK];
     float max = w->x[w->best], scale = w->scale, above = r->above;
     size_t n = block_len(w->n, at), n_here = 0;
     for (size_t i = 0; i < n; i++) { /* without a branch that nobody could foresee */
@@ -187,55 +219,106 @@ static size_t find_in_block(const ranking *r, size_t at, float low, size_t n_fou
         here[n_here] = (int32_t)(at + i);
         n_here += (size_t)((d >= low) & (d < above));
     }
-    if (n_here == 0) return n_found;
+    if (n_here == 0) return 0;
     weigh_block(w, at);
-    memcpy(found + n_found, here, n_here * sizeof *here);
-    return n_found + n_here;
+    memcpy(found, here, n_here * sizeof *here);
+    return n_here;
 }
 
-/* The next band that is not empty becomes a heap; false: every weight that is left is 0. */
+/* Append the next band that is not empty; false: every weight that is left is 0. */
 static bool next_band(ranking *r)
 {
     const weighed *w = r->w;
-    int32_t *order = w->sp->order;
-    for (size_t i = 0; i < r->n_band / 2; i++) { /* the heap gave the likeliest to its end */
-        int32_t id = order[r->start + i], *other = &order[r->start + r->n_band - 1 - i];
-        order[r->start + i] = *other;
-        *other = id;
-    }
-    r->start += r->n_band;
-    for (r->n_band = 0; r->n_band == 0 && r->above > LAST_BAND;) {
+    size_t before_it = r->n;
+    while (r->n == before_it && r->above > LAST_BAND) {
         float low = r->above > 0 ? FIRST_BAND : 2 * r->above, least = least_sum(low);
         for (size_t b = 0, at = 0; at < w->n; b++, at += EXP_SUMS_BLOCK)
-            if (!(w->sp->block[b] < least)) r->n_band = find_in_block(r, at, low, r->n_band);
+            if (!(w->sp->block[b] < least)) r->n += find_in_block(r, at, low);
         r->above = low;
     }
-    for (size_t i = r->n_band / 2; i-- > 0;) sift(w->x, order + r->start, i, r->n_band);
-    return r->n_band > 0;
+    return r->n > before_it;
 }
 
-/* The likeliest of the heap moves behind it. False: there is none. */
-static bool sampler_take(ranking *r)
+/* How many of the likeliest are kept. */
+typedef struct cut {
+    size_t most;  /* so many, */
+    double share; /* until their weights add up to so much, */
+    float least;  /* and none that weighs less; the likeliest is kept in any case */
+    size_t n;
+    double kept; /* their weights */
+    bool over;
+} cut;
+
+static void cut_sorted(cut *c, const weighed *w, int32_t *ids, size_t n)
 {
-    if (r->n_taken == r->start + r->n_band && !next_band(r)) return false;
-    int32_t *heap = r->w->sp->order + r->start;
-    size_t n = r->start + r->n_band - r->n_taken;
-    int32_t id = heap[0];
-    heap[0] = heap[n - 1];
-    heap[n - 1] = id;
-    sift(r->w->x, heap, 0, n - 1);
-    r->n_taken++;
-    return true;
+    sort_ids(w->x, ids, n);
+    for (size_t i = 0; i < n && !c->over; i++) {
+        float p = w->sp->prob[ids[i]];
+        c->over = c->n >= c->most || (c->n > 0 && (!(p > 0) || p < c->least || c->kept >= c->share));
+        if (c->over) break;
+        c->kept += (double)p;
+        c->n++;
+    }
 }
 
-static int32_t taken_id(const ranking *r, size_t i)
+/* Keep what ids[n] allow, whose depths lie in [low, above): all of them, or as many of the likeliest. */
+static void cut_band(cut *c, const weighed *w, int32_t *ids, size_t n, float low, float above, int n_splits)
 {
-    return r->w->sp->order[i < r->start ? i : 2 * r->start + r->n_band - 1 - i];
+    double sum = 0;
+    float smallest = FLT_MAX;
+    for (size_t i = 0; i < n; i++) {
+        float p = w->sp->prob[ids[i]];
+        sum += (double)p;
+        smallest = p < smallest ? p : smallest;
+    }
+    if (n <= c->most - c->n && c->kept + sum < c->share && smallest > 0 && smallest >= c->least) {
+        c->kept += sum;
+        c->n += n;
+        return;
+    }
+    if (n <= SORTED_MOST || n_splits == 0) {
+        cut_sorted(c, w, ids, n);
+        return;
+    }
+    float mid = 0.5f * (low + above);
+    size_t n_front = split_ids(w, ids, n, mid);
+    cut_band(c, w, ids, n_front, mid, above, n_splits - 1);
+    if (!c->over) cut_band(c, w, ids + n_front, n - n_front, low, mid, n_splits - 1);
 }
 
-static float taken_weight(const ranking *r, size_t i)
+static void cut_ranking(cut *c, ranking *r)
 {
-    return r->w->sp->prob[taken_id(r, i)];
+    float above = r->above;
+    size_t at = 0;
+    c->over = false;
+    if (r->n > 0) cut_band(c, r->w, r->w->sp->order, r->n, r->above, 0, SPLITS_MOST);
+    for (at = r->n; !c->over && c->n < c->most && next_band(r); at = r->n) {
+        cut_band(c, r->w, r->w->sp->order + at, r->n - at, r->above, above < 0 ? above : 0, SPLITS_MOST);
+        above = r->above;
+    }
+}
+
+/* The one of ids[n] at which the sum of the weights, the likeliest first, passes `target`. */
+static int32_t draw_band(const weighed *w, int32_t *ids, size_t n, float low, double target)
+{
+    float above = 0;
+    for (int n_splits = SPLITS_MOST; n > SORTED_MOST && n_splits > 0; n_splits--) {
+        float mid = 0.5f * (low + above);
+        size_t n_front = split_ids(w, ids, n, mid);
+        double sum = 0;
+        for (size_t i = 0; i < n_front; i++) sum += (double)w->sp->prob[ids[i]];
+        bool front = sum > target || n_front == n;
+        if (!front) target -= sum;
+        ids += front ? 0 : n_front;
+        n = front ? n_front : n - n_front;
+        *(front ? &low : &above) = mid;
+    }
+    sort_ids(w->x, ids, n);
+    for (size_t i = 0; i + 1 < n; i++) {
+        target -= (double)w->sp->prob[ids[i]];
+        if (target < 0) return ids[i];
+    }
+    return ids[n - 1];
 }
 
 /* ---- choosing --------------------------------------------------------------------------------------- */
@@ -278,35 +361,23 @@ static int32_t draw_all(const weighed *w, double target)
     return last;
 }
 
-/* How many of the likeliest the cuts keep: at least one, unless no weight is a number; *ret_sum of their
- * weights. top-k, top-p and min-p each keep a prefix, and top-p is a share of what top-k left. */
-static size_t keep_prefix(const sampler *s, ranking *r, double *ret_sum)
-{
-    size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n, n_kept = 0;
-    double total = k < n ? 0 : r->w->total, kept = 0;
-    while (k < n && r->n_taken < k && sampler_take(r)) total += (double)taken_weight(r, r->n_taken - 1);
-    double share = s->s.top_p > 0 && s->s.top_p < 1 ? (double)s->s.top_p * total : total;
-    float least = 0;
-    for (; n_kept < k && (n_kept < r->n_taken || sampler_take(r)); n_kept++) {
-        float p = taken_weight(r, n_kept);
-        if (n_kept == 0) least = p * s->s.min_p;
-        if (n_kept > 0 && (!(p > 0) || p < least || kept >= share)) break;
-        kept += (double)p;
-    }
-    *ret_sum = kept;
-    return n_kept;
-}
-
-static int32_t draw_prefix(const sampler *s, const weighed *w, double u)
+/* top-k, top-p and min-p each keep some of the likeliest, and top-p is a share of what top-k left. At least one is kept,
+ * unless no weight is a number. */
+static int32_t draw_cut(const sampler *s, const weighed *w, double u)
 {
     ranking r = {.w = w, .above = 1};
-    double kept, sum = 0;
-    size_t n_kept = keep_prefix(s, &r, &kept);
-    for (size_t i = 0; i < n_kept; i++) {
-        sum += (double)taken_weight(&r, i);
-        if (sum > u * kept || i + 1 == n_kept) return taken_id(&r, i);
+    size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n;
+    double total = w->total;
+    if (k < n) {
+        cut first = {.most = k, .share = DBL_MAX};
+        cut_ranking(&first, &r);
+        total = first.kept;
     }
-    return (int32_t)w->best;
+    cut c = {.most = k,
+             .share = s->s.top_p > 0 && s->s.top_p < 1 ? (double)s->s.top_p * total : total,
+             .least = s->s.min_p};
+    cut_ranking(&c, &r);
+    return c.n > 0 ? draw_band(w, w->sp->order, c.n, r.above, u * c.kept) : (int32_t)w->best;
 }
 
 /* The n_top likeliest, by insertion into a short sorted list; w holds the raw logits. */
@@ -334,8 +405,8 @@ static void find_top(const sampler *s, const weighed *w, float log_sum, sample *
 static int32_t sampler_draw(const sampler *s, const weighed *w, uint64_t position)
 {
     double u = rng_uniform(s->s.seed, position);
-    bool cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
-    return cut ? draw_prefix(s, w, u) : draw_all(w, u * w->total);
+    bool is_cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
+    return is_cut ? draw_cut(s, w, u) : draw_all(w, u * w->total);
 }
 
 double sampler_weigh(const vec_kernels *v, sampler_space *sp, const float *logits, size_t n, float *ret_max)

@@ -5,8 +5,9 @@
  * arithmetic is the contract's, so a reply is a function of (model, prompt, sampling, seed) on every
  * machine. The distribution is summed up in blocks and kept nowhere: a draw looks at block sums and inside
  * one block only, and what is cut is ranked in bands of likelihood, the next of which is looked for in the
- * blocks that can hold it when the last is used up. With temperature 0 the largest logit wins, the lowest id
- * among equals.
+ * blocks that can hold it when the last is used up. A band is sorted only where the cut or the draw falls in it: it
+ * is split in halves until few ids are left, which takes time in proportion to its ids. With temperature 0 the
+ * largest logit wins, the lowest id among equals.
  *
  * Log-probabilities are of the raw distribution, before any of this. */
 #ifndef INFER_DECODING_SAMPLER_H

@@ -184,6 +184,7 @@ static bool deals_chunks(const attend *a, const attend_step *s, size_t n_tokens,
 static void store_all(lane *l, const attend *a, const attend_step *s, rows *qkv)
 {
     size_t n_kv = a->n_head_kv, n_work = qkv->n * n_kv, n_members = (size_t)member_count(l->m);
+    rows_profile_back(l, PROFILE_ROPE);
     rows_use(l, {qkv, READ_ALL | WRITE_PARTS});
     for (size_t w = (size_t)member_index(l->m); w < n_work; w += n_members)
         store_token(a, s, l->v, qkv, w / n_kv, w % n_kv);
@@ -205,6 +206,7 @@ static void attend_dealt(lane *l, const attend *a, const attend_step *s, rows *q
     attend_block b;
     if (!s->all_single) {
         store_all(l, a, s, qkv);
+        rows_profile_back(l, PROFILE_ATTENTION);
         rows_use(l, {qkv, READ_ALL}, {att, WRITE_PARTS});
     } else {
         rows_use(l, {qkv, READ_ALL | WRITE_PARTS}, {att, WRITE_PARTS});
@@ -213,7 +215,9 @@ static void attend_dealt(lane *l, const attend *a, const attend_step *s, rows *q
         b = attend_block_at(a, s, t, qkv->n);
         for (size_t kvh = 0; kvh < n_kv; kvh++) {
             if (w++ % n_members != me) continue;
+            if (s->all_single) rows_profile_back(l, PROFILE_ROPE);
             if (s->all_single) store_token(a, s, l->v, qkv, t, kvh);
+            if (s->all_single) rows_profile_back(l, PROFILE_ATTENTION);
             attend_block_whole(a, s, l->v, &b, kvh, qkv, att, space);
             progress_add(work_of(a, &b));
         }
@@ -245,6 +249,7 @@ static void attend_chunks(lane *l, const attend *a, const attend_step *s, rows *
     rows parts = {.n = 1};
     attend_block b;
     store_all(l, a, s, qkv);
+    rows_profile_back(l, PROFILE_ATTENTION);
     rows_use(l, {qkv, READ_ALL}, {&parts, WRITE_PARTS});
     for (size_t t = 0; t < qkv->n; t += b.n) {
         b = attend_block_at(a, s, t, qkv->n);
@@ -273,10 +278,12 @@ static void attend_apart(lane *l, const attend *a, const attend_step *s, rows *q
     rows cache = {.n = qkv->n}; /* what this step stores */
     size_t begin, end, n_kv = a->n_head_kv;
     attend_block b;
+    rows_profile_back(l, PROFILE_ROPE);
     rows_use(l, {qkv, READ_MINE | WRITE_MINE}, {&cache, WRITE_MINE});
     rows_share(l, qkv, &begin, &end);
     for (size_t t = begin; t < end; t++)
         for (size_t kvh = 0; kvh < n_kv; kvh++) store_token(a, s, l->v, qkv, t, kvh);
+    rows_profile_back(l, PROFILE_ATTENTION);
     rows_use(l, {qkv, READ_MINE}, {&cache, s->all_single ? READ_MINE : READ_ALL}, {att, WRITE_MINE});
     for (size_t t = begin; t < end; t += b.n) {
         b = attend_block_at(a, s, t, end);
@@ -285,9 +292,33 @@ static void attend_apart(lane *l, const attend *a, const attend_step *s, rows *q
     }
 }
 
+/* What attention is to multiply, and of keys and values to read: those in front of a step's tokens, which the step does
+ * not have at hand. */
+static void profile_attention(const lane *l, const attend *a, const attend_step *s, size_t n_tokens)
+{
+    profile_entry *e = profile_to(l->profile, PROFILE_ATTENTION, NULL);
+    dtype kept_as = s->cache->shape.type;
+    double pairs = 0, kept = 0, one = (double)dtype_block_bytes(kept_as); /* of a number */
+    if (kept_as == DT_Q8_0) one = 1 + sizeof(float) / (double)a->head_dim;
+    for (size_t t = 0; t < n_tokens; t++) {
+        size_t seen = s->place[t].position + 1;
+        pairs += (double)(a->window && seen > a->window ? a->window : seen);
+    }
+    for (size_t t = 0; t < n_tokens; t++) { /* once a sequence and step */
+        const kv_seq *seq = s->items[s->place[t].item].seq;
+        size_t before = seq->n_tokens, read = before + s->all_single; /* a single token's own, too */
+        if (s->place[t].position != before) continue;
+        kept += (double)(a->window && read > a->window ? a->window : read);
+    }
+    e->multiply_adds += pairs * 2 * (double)a->n_head * (double)a->head_dim;
+    e->bytes += kept * 2 * (double)a->n_head_kv * (double)a->head_dim * one;
+    profile_to(l->profile, PROFILE_ROPE, NULL);
+}
+
 void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att)
 {
     float *space = s->space + (size_t)member_index(l->m) * s->space_floats;
+    if (l->profile) profile_attention(l, a, s, qkv->n);
     assert(qkv->width == (a->n_head + 2 * a->n_head_kv) * a->head_dim);
     assert(att->width == a->n_head * a->head_dim);
     if (a->qk == QK_NORM_WIDTH) norm_widths(l, a, qkv);

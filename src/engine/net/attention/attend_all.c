@@ -209,6 +209,17 @@ static void attend_block(const attend *a, const ragged *g, const relative *rel, 
         memcpy(out + i * att->width, b->out + i * own, own * sizeof *out);
 }
 
+static void profile_attention(const lane *l, const attend *a, const ragged *g)
+{
+    double pairs = 0;
+    for (size_t t = 0; t < g->n_tokens; t++) {
+        span see = sees(a, g, t - g->first[g->item[t]], length_of(g, g->item[t]));
+        pairs += (double)(see.end - see.begin);
+    }
+    profile_to(l->profile, PROFILE_ATTENTION, NULL)->multiply_adds +=
+        pairs * 2 * (double)a->n_head * (double)a->head_dim;
+}
+
 /* (block, key head) pairs are split in runs of neighbours, which read the same keys. */
 void blk_attend_all(lane *l, const attend *a, const ragged *g, const relative *r, rows *qkv, rows *att)
 {
@@ -218,7 +229,9 @@ void blk_attend_all(lane *l, const attend *a, const ragged *g, const relative *r
     block b;
     assert(qkv->width == (a->n_head + 2 * a->n_head_kv) * a->head_dim &&
            att->width == a->n_head * a->head_dim);
+    rows_profile(l, PROFILE_ROPE);
     turn_keys(l, a, g, qkv, &tiles);
+    if (l->profile) profile_attention(l, a, g);
     rows_use(l, {qkv, READ_ALL}, {&tiles, READ_ALL}, {att, WRITE_PARTS});
     member_share(l->m, g->n_tokens * a->n_head_kv, 1, &begin, &end);
     for (size_t t = 0, work = 0; t < g->n_tokens && work < end; t += b.n) {

@@ -87,11 +87,23 @@ static void attend_token(const cross *x, const cross_step *s, const vec_kernels 
 }
 
 /* Work is split by (token, key head), in runs of neighbours, which read the same keys. */
+/* Apart from attention to the own positions: its key is the source's. */
+static void profile_cross(const lane *l, const cross *x, const cross_step *s, size_t n_tokens)
+{
+    profile_entry *e = profile_to(l->profile, PROFILE_ATTENTION, "source");
+    for (size_t t = 0; t < n_tokens; t++) {
+        double n = (double)s->items[s->item[t]].n_cross;
+        e->multiply_adds += 2 * n * (double)x->n_head * (double)x->head_dim;
+        e->bytes += 2 * n * (double)x->n_head_kv * (double)x->head_dim * sizeof(float);
+    }
+}
+
 void blk_cross(lane *l, const cross *x, const cross_step *s, rows *q, rows *att)
 {
     size_t n_kv = x->n_head_kv, group = x->n_head / n_kv, begin, end;
     float *scores = s->scores + (size_t)member_index(l->m) * group * s->scores_width;
     assert(q->width == x->n_head * x->head_dim && att->width == q->width);
+    if (l->profile) profile_cross(l, x, s, q->n);
     rows_use(l, {q, READ_ALL}, {att, WRITE_PARTS});
     member_share(l->m, q->n * n_kv, 1, &begin, &end);
     for (size_t w = begin; w < end; w++) {

@@ -147,7 +147,7 @@ static int cmd_transcribe_run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     const char *format = NULL, *language = NULL, *prompt = NULL;
-    bool translate = false, times = false, json = false, no_vad = false;
+    bool translate = false, times = false, json = false, no_vad = false, full_window = false;
     const cli_option options[] = {
         CLI_STRING('f', "format", "F", "text, json, srt, vtt or verbose_json [text, as it is heard]",
                    &format),
@@ -156,6 +156,7 @@ static int cmd_transcribe_run(int argc, char **argv)
         CLI_FLAG(0, "timestamps", "begin and end of each line, in seconds", &times),
         CLI_STRING('p', "prompt", "TEXT", "words and spellings that the sound may hold", &prompt),
         CLI_FLAG(0, "no-vad", "let the model hear silence, noise and music, too", &no_vad),
+        CLI_FLAG(0, "full-window", "compute the whole window of short sound, too", &full_window),
         CLI_MODEL_OPTIONS(&mo),
         CLI_FLAG(0, "json", "the same as --format verbose_json", &json),
         CLI_END,
@@ -172,8 +173,11 @@ static int cmd_transcribe_run(int argc, char **argv)
         rc = err_set(&err, SHOAL_EINVALID, "--format wants text, json, srt, vtt or verbose_json, not \"%s\"",
                      format);
     if (rc == 0) rc = cli_engine_open(&ce, a.v[0], &mo, true, &err);
-    transcription_options to = {
-        .language = language, .translate = translate, .prompt = prompt, .no_vad = no_vad};
+    transcription_options to = {.language = language,
+                                .translate = translate,
+                                .prompt = prompt,
+                                .full_window = full_window,
+                                .no_vad = no_vad};
     to.times = times || (format && o.format != CAPTIONS_JSON && o.format != CAPTIONS_TEXT);
     if (rc == 0) to.n_ctx = engine_ctx(ce.e);
     if (rc == 0) rc = hear(&ce, a.v[1], &to, &o, &err);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "logging/tty_style.h"
+#include "os/cpu_share.h"
 #include "os/crash.h"
 #include "os/exit_guard.h"
 #include "base/file.h"
@@ -42,6 +43,8 @@ typedef struct asked {
     long long models_gb, mb_per_s;
     bool no_measure, json_log, alone;
     const char *color;
+    long long reserve, nice;
+    const char *sched;
     isa chosen;    /* its kernels */
     bool measured; /* its speeds, at the start */
 } asked;
@@ -99,6 +102,17 @@ static int take_devices(asked *q, shoal_err *err)
         q->device[i].memory_bytes = d.memory_bytes;
     }
     return rc;
+}
+
+static int take_cpu_share(const asked *q, shoal_err *err)
+{
+    cpu_share s = {.reserve = (unsigned)q->reserve, .nice = (int)q->nice};
+    while (cpu_sched_words[s.sched] && strcmp(cpu_sched_words[s.sched], q->sched) != 0) s.sched++;
+    if (!cpu_sched_words[s.sched])
+        return err_set(err, SHOAL_EINVALID, "--cpu-sched wants fair, batch, rr or fifo, not \"%s\"",
+                       q->sched);
+    cpu_share_apply(&s, "agent");
+    return 0;
 }
 
 static int cmd_agent_check(asked *q, shoal_err *err)
@@ -250,8 +264,7 @@ static int start_workers(agent_run *r, const asked *q, const folder *dir, Shoal_
                                    .listen = q->listen ? q->listen : ":7081",
                                    .models_bytes = (uint64_t)q->models_gb * 1000000000u,
                                    .bytes_per_s = (uint64_t)q->mb_per_s * 1000000u,
-                                   .dir = dir,
-                                   .json_log = q->json_log};
+                                   .dir = dir};
     int rc = worker_supervisor_open(&r->supervisor, &r->loop, &o, err);
     if (rc == SHOAL_EIO && !q->listen) { /* somebody has the usual port: the gateway hears of another */
         o.listen = ":0";
@@ -329,6 +342,7 @@ static int cmd_agent_go_on(const asked *q, const folder *dir, Shoal__V1__NodeFac
     if (rc == 0) rc = c.id.role == ROLE_GATEWAY ? say_gateway(&c, dir) : stay(&r, q, dir, address, f, err);
     credential_done(&c);
     free(address);
+    log_tell_repeats(true);
     return rc;
 }
 
@@ -345,9 +359,17 @@ static int open_state(const asked *q, const char *path, folder *ret, shoal_err *
                    why.message);
 }
 
+static void keep_crashes(const char *state)
+{
+    buf path = {0};
+    buf_printf(&path, "%s/crashes", state);
+    if (!path.failed) crash_keep(path.data);
+    buf_done(&path);
+}
+
 static int cmd_agent_run(int argc, char **argv)
 {
-    asked q = {.models_gb = 64};
+    asked q = {.models_gb = 64, .sched = "fair"};
     const cli_option options[] = {
         CLI_STRING(0, "join", "HOST:PORT", "the gateway's cluster port, or several: A:7080,B:7080", &q.join),
         CLI_STRING(0, "token", "TOKEN", "from shoal token create; other users of this machine see it",
@@ -365,6 +387,12 @@ static int cmd_agent_run(int argc, char **argv)
                 &q.models_gb),
         CLI_INT(0, "fetch-mb", "MB", 0, 100000, "a second, with which they come; 0: no bound [0]",
                 &q.mb_per_s),
+        CLI_INT(0, "cpu-reserve", "N", 0, CPU_RESERVE_MAX, "cores that are left to other programs [0]",
+                &q.reserve),
+        CLI_INT(0, "cpu-nice", "N", CPU_NICE_MIN, CPU_NICE_MAX,
+                "nice level of agent and workers; 0: as it is started [0]", &q.nice),
+        CLI_STRING(0, "cpu-sched", "POLICY", "scheduling policy of both: fair, batch, rr or fifo [fair]",
+                   &q.sched),
         CLI_FLAG(0, "no-measure", "never measure its speed, neither at the start (0.5 s) nor later",
                  &q.no_measure),
         CLI_STATE(&q.state),
@@ -386,9 +414,11 @@ static int cmd_agent_run(int argc, char **argv)
     q.json_log = log_wants_json(q.json_log);
     log_setup(LOG_INFO, q.json_log);
     crash_open("agent", q.json_log);
-    rc = cmd_agent_check(&q, &err);
+    rc = take_cpu_share(&q, &err);
+    if (rc == 0) rc = cmd_agent_check(&q, &err);
     if (rc == 0) rc = state_path(&path, q.state, NULL, &err);
     if (rc == 0) rc = open_state(&q, path, &dir, &err);
+    if (rc == 0) keep_crashes(path);
     if (rc == 0) rc = cmd_agent_gather(&f, &q, &err);
     if (rc == 0) rc = join_if_asked(&q, &dir, &f, &err);
     if (rc == 0) rc = cmd_agent_go_on(&q, &dir, &f, &err);

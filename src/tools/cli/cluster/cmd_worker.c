@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/sys.h"
 #include "base/file.h"
 #include "os/crash.h"
 #include "logging/log.h"
@@ -88,7 +89,7 @@ static int cmd_worker_run(int argc, char **argv)
     cli_list adapters = {0}, stages = {0};
     const char *layers = NULL, *wire = "f32", *tuned = NULL;
     backend_adapter list[WORKER_ADAPTERS_MAX];
-    const char *level = "info", *sampling = NULL, *reader = NULL;
+    const char *level = "info", *sampling = NULL, *reader = NULL, *crashes = NULL;
     long long threads = 0, kv = 0, context = 0, fd = -1, slot = -1, parent = 0, sound = 0, packed_mb = 0,
               packed_min = PACKED_STORE_MIN_MB;
     const cli_option options[] = {
@@ -96,7 +97,14 @@ static int cmd_worker_run(int argc, char **argv)
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.model.path),
         CLI_STRING(0, "sha256", "HEX", "refuse any other file", &w.model.sha256),
         CLI_STRING(0, "reader", "UID:GID:GROUP,...", "read only what this user may read as well", &reader),
-        CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path", &w.address),
+        CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path; with --tls-cert HOST:PORT",
+                   &w.address),
+        CLI_STRING(0, "tls-cert", "FILE", "our certificate (PEM), for gateways of other machines",
+                   &w.tls.cert),
+        CLI_STRING(0, "tls-key", "FILE", "its key", &w.tls.key),
+        CLI_STRING(0, "tls-ca", "FILE", "the CA of gateways and workers", &w.tls.ca),
+        CLI_STRING(0, "tls-client", "NAME", "the name in the gateways' certificates (any that the CA signed)",
+                   &w.tls.client),
         CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
         CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
         CLI_STRING(0, "options", "KEY=VALUE ...", "those below in one text, as the agent has them", &tuned),
@@ -121,12 +129,14 @@ static int cmd_worker_run(int argc, char **argv)
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
         CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),
         CLI_INT(0, "parent", "PID", 0, 1LL << 31, "exit when this process is gone", &parent),
+        CLI_STRING(0, "crashes", "DIR", "keep a report there when it crashes (nowhere)", &crashes),
         CLI_STRING(0, "log-level", "LEVEL", "debug, info, warn, error or off", &level),
         CLI_FLAG(0, "json-log", "log lines as JSON", &json_log),
         CLI_END,
     };
     cli_args a;
     prctl(PR_SET_NAME, "shoal-worker"); /* it was executed as /proc/self/exe */
+    sys_short_turns();
     int rc = cli_parse(&a, &cmd_worker, cli_tuning_behind(&flags, options), 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err;
@@ -139,6 +149,8 @@ static int cmd_worker_run(int argc, char **argv)
         return cli_fail(&cmd_worker, &err);
     }
     crash_open("worker", json_log);
+    crash_keep(crashes);
+    crash_fact("model", w.model.name ? w.model.name : w.model.path);
     if (confine(reader, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
     if (read_stages(&w.model, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);

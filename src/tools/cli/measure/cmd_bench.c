@@ -1,74 +1,61 @@
 /* shoal bench: how fast kernels, a model, or a running Shoal are on this machine. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/file.h"
 #include "bench/bench.h"
 #include "cli/commands.h"
 #include "command/cli_process.h"
 
-/* A whole number up to `most` at *at, which moves behind it. */
-static bool take_number(const char **at, size_t most, size_t *ret)
-{
-    size_t n = 0;
-    const char *p = *at;
-    for (; *p >= '0' && *p <= '9'; p++)
-        if ((n = n * 10 + (size_t)(*p - '0')) > most) return false;
-    if (p == *at) return false;
-    *at = p;
-    *ret = n;
-    return true;
-}
-
-/* "1,4,16"; with `more`, "1x8,32x32". */
-static int read_list(bench_list *ret, bench_list *more, const char *name, const char *text, size_t least,
-                     size_t most, shoal_err *err)
-{
-    const char *at = text;
-    bool ok = true;
-    for (ret->n = 0; ok; at++) {
-        ok = ret->n < BENCH_LIST_MAX && take_number(&at, most, &ret->v[ret->n]) && ret->v[ret->n] >= least;
-        if (ok && more) ok = *at++ == 'x' && take_number(&at, most, &more->v[ret->n]) && more->v[ret->n];
-        ret->n += ok;
-        if (ok && !*at) break;
-        ok = ok && *at == ',';
-    }
-    if (more) more->n = ret->n;
-    if (ok) return 0;
-    return err_set(
-        err, SHOAL_EINVALID, "--%s wants up to %d %s from %zu to %zu with commas between, not \"%.60s\"",
-        name, BENCH_LIST_MAX, more ? "shapes such as 8x32, numbers" : "whole numbers", least, most, text);
-}
-
 /* What the options say as texts; NULL: not said. */
 typedef struct texts {
-    const char *prompts, *generates, *depths, *streams, *shapes, *clients, *seconds;
+    const char *prompts, *generates, *depths, *streams, *shapes, *clients, *seconds, *threads;
 } texts;
 
-/* Depths begin with none. Whoever chose tests gets those, and streams only when they were chosen too. */
+/* One number is what every command with a model takes; several are compared. */
+static int read_threads(bench_options *o, const texts *t, bool has_model, shoal_err *err)
+{
+    int rc = t->threads ? bench_threads_read(&o->threads, t->threads, err) : 0;
+    if (rc != 0) return rc;
+    bool several = o->threads.n > 1, of_model = has_model && !o->url && !o->n_chunks;
+    if (several && !of_model)
+        return err_set(err, SHOAL_EINVALID, "--threads %.60s compares the speeds of a MODEL: name one",
+                       t->threads);
+    if (o->svg && !several && !o->is_load)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "--svg draws how a model scales with threads, as --threads 1,2,4, or a load, as --load MODEL");
+    if (o->threads.n == 1) o->model.threads = (long long)o->threads.v[0];
+    return file_try_replace(o->svg, err);
+}
+
+/* Depths begin with none. Whoever chose tests gets those, and streams only when they were chosen too; where
+ * thread counts are compared, only when they were chosen. */
 static int read_tests(bench_options *o, const texts *t, shoal_err *err)
 {
-    bool chosen = t->prompts || t->generates || t->depths;
+    bool chosen = t->prompts || t->generates || t->depths || o->threads.n > 1;
     bench_list depths = {0};
-    int rc = read_list(&o->prompts, NULL, "prompt", t->prompts ? t->prompts : "128", 0, 100000, err);
+    const char *prompts = t->prompts && !o->is_load ? t->prompts : "128"; /* a load reads its own */
+    const char *generates = t->generates && !o->is_load ? t->generates : "64";
+    int rc = bench_list_read(&o->prompts, NULL, "prompt", prompts, 0, 100000, err);
+    if (rc == 0) rc = bench_list_read(&o->generates, NULL, "generate", generates, 0, 100000, err);
+    if (rc == 0) rc = bench_list_read(&depths, NULL, "depth", t->depths ? t->depths : "0", 0, 1000000, err);
     if (rc == 0)
-        rc = read_list(&o->generates, NULL, "generate", t->generates ? t->generates : "64", 0, 100000, err);
-    if (rc == 0) rc = read_list(&depths, NULL, "depth", t->depths ? t->depths : "0", 0, 1000000, err);
+        rc = bench_list_read(&o->streams, NULL, "streams",
+                             t->streams ? t->streams
+                             : chosen   ? "0"
+                                        : "1,4,16",
+                             0, 256, err);
     if (rc == 0)
-        rc = read_list(&o->streams, NULL, "streams",
-                       t->streams ? t->streams
-                       : chosen   ? "0"
-                                  : "1,4,16",
-                       0, 256, err);
+        rc = bench_list_read(&o->texts, &o->text_lens, "shapes",
+                             t->shapes ? t->shapes : "1x8,1x32,1x128,8x32,32x32", 1, 8192, err);
     if (rc == 0)
-        rc = read_list(&o->texts, &o->text_lens, "shapes",
-                       t->shapes ? t->shapes : "1x8,1x32,1x128,8x32,32x32", 1, 8192, err);
-    if (rc == 0) rc = read_list(&o->seconds, NULL, "seconds", t->seconds ? t->seconds : "5,30", 1, 3600, err);
+        rc = bench_list_read(&o->seconds, NULL, "seconds", t->seconds ? t->seconds : "5,30", 1, 3600, err);
     if (rc == 0)
-        rc = read_list(&o->clients, NULL, "clients", t->clients ? t->clients : "1,4,16", 1, 4096, err);
-    if (rc == 0 && (o->rate < 0 || o->rate > 1e6))
-        rc = err_set(err, SHOAL_EINVALID, "--rate wants 0 to 1000000 requests a second, not %g", o->rate);
-    if (rc == 0 && o->load && !o->url)
-        rc = err_set(err, SHOAL_EINVALID, "--load %.60s: of which server? --server URL says it", o->load);
+        rc = bench_list_read(&o->clients, NULL, "clients", t->clients ? t->clients : "1,4,16", 1, 4096, err);
+    if (rc == 0 && (o->duration_s < 0 || o->duration_s > 86400))
+        rc = err_set(err, SHOAL_EINVALID, "--duration wants 0 to 86400 seconds, not %g", o->duration_s);
+    if (rc == 0 && (o->is_load || o->more.save_trace) && !o->url)
+        rc = err_set(err, SHOAL_EINVALID, "a load, of which server? --server URL says it");
+    o->more.prompt = t->prompts;
+    o->more.generate = t->generates;
     o->clients_given = t->clients != NULL;
     o->generates_given = t->generates != NULL;
     o->seconds_given = t->seconds != NULL;
@@ -80,7 +67,8 @@ static int read_tests(bench_options *o, const texts *t, shoal_err *err)
 
 static int cmd_bench_run(int argc, char **argv)
 {
-    bench_options o = {.repeat = 5, .dims = 384, .requests = 200};
+    bench_options o = {.repeat = 5, .dims = 384, .more.speed = 1};
+    bench_load_options *m = &o.more;
     texts t = {0};
     const cli_option options[] = {
         CLI_STRING('s', "server", "URL",
@@ -89,15 +77,47 @@ static int cmd_bench_run(int argc, char **argv)
         CLI_CA,
         CLI_URL(&o.url),
         CLI_STRING(0, "only", "NAMES", "with --server: some of its scenarios: intent,stream_1", &o.only),
-        CLI_STRING(0, "load", "MODEL",
-                   "with --server: streams of this model; any server that speaks OpenAI's", &o.load),
-        CLI_STRING(0, "clients", "N,...", "of --load, each with its next request behind its last [1,4,16]",
+        CLI_STRING(0, "load", "MODEL", "with --server: a load on this model; any server that speaks OpenAI's",
+                   &o.load),
+        CLI_STRING(
+            0, "path", "PATH",
+            "of a load: where requests go: /v1/chat/completions, /v1/embeddings, ... [/v1/completions]",
+            &m->path),
+        CLI_STRING(0, "body", "FILE", "of a load: bodies as they are; of FILE.jsonl a line each", &m->body),
+        CLI_STRING(0, "prompts", "FILE", "of a load: a prompt a line [drawn words]", &m->prompts),
+        CLI_STRING(0, "prompt-tokens", "N|A..B|N~D",
+                   "of a load: tokens of prompt, by the server's count [-p: words]", &m->prompt_tokens),
+        CLI_FLAG(0, "no-stream", "of a load: answers in one piece", &m->no_stream),
+        CLI_KEY(&m->key),
+        CLI_STRING(0, "clients", "N,...",
+                   "with --server: each with its next request behind its last [1,4,16; a scenario's own]",
                    &t.clients),
-        CLI_NUM(0, "rate", "R", "of --load: so many requests a second, whether or not they are answered [0]",
-                &o.rate),
-        CLI_INT(0, "requests", "N", 1, 10000000, "of --load, for each number of clients [200]", &o.requests),
-        CLI_FLAG(0, "cached", "of --load: one prompt for all, which a cache may answer", &o.cached),
-        CLI_INT(0, "pid", "N", 1, 1 << 30, "of --load: the server's process [who listens at URL]", &o.pid),
+        CLI_NUM(0, "think", "S", "of a load: seconds from an answer to the client's next request [0]",
+                &m->think_s),
+        CLI_STRING(
+            0, "rate", "R|A..B",
+            "of a load: so many requests a second, whether or not they are answered; A..B: from A to B",
+            &m->rate),
+        CLI_NUM(0, "step", "D",
+                "of --rate A..B: A, A+D, ..., B, each for --duration, until --objective is missed", &m->step),
+        CLI_STRING(0, "arrivals", "KIND", "of --rate: constant or poisson [constant]", &m->arrivals),
+        CLI_STRING(0, "objective", "NAME=MS",
+                   "of a load: what is to hold: p95=500, first_p95=200, gap_p99=30", &m->objective),
+        CLI_STRING(0, "trace", "FILE", "of a load: requests and when they are due, a JSON object a line",
+                   &m->trace),
+        CLI_NUM(0, "speed", "X", "of --trace: so many times as fast [1]", &m->speed),
+        CLI_STRING(0, "save-trace", "FILE", "with --server: write its latest requests as a trace",
+                   &m->save_trace),
+        CLI_NUM(0, "timeout", "S",
+                "of a load: an answer that is not whole by then has failed [60 s between two pieces]",
+                &m->timeout_s),
+        CLI_STRING(0, "html", "FILE", "of a load: also write a report for a browser", &m->html),
+        CLI_INT(0, "requests", "N", 1, 10000000, "for each number of clients [200; a scenario's own]",
+                &o.requests),
+        CLI_NUM(0, "duration", "S", "send requests for so many seconds [until all of --requests are sent]",
+                &o.duration_s),
+        CLI_FLAG(0, "cached", "of a load: one prompt for all, which a cache may answer", &o.cached),
+        CLI_INT(0, "pid", "N", 1, 1 << 30, "of a load: the server's process [who listens at URL]", &o.pid),
         CLI_STRING('p', "prompt", "N,...", "tokens of prompt, 0: none [128]", &t.prompts),
         CLI_STRING('n', "generate", "N,...", "tokens to generate, 0: none [64]", &t.generates),
         CLI_STRING('d', "depth", "N,...", "also behind so many tokens [0]", &t.depths),
@@ -111,7 +131,10 @@ static int cmd_bench_run(int argc, char **argv)
         CLI_INT(0, "chunks", "N", 1, 100000000, "measure searches among so many chunks of drawn documents",
                 &o.n_chunks),
         CLI_INT(0, "dims", "N", 1, 8192, "dimensions of their vectors [384]", &o.dims),
-        CLI_MODEL_OPTIONS(&o.model),
+        CLI_STRING('t', "threads", "N,...", "threads (0: all cores); several: how MODEL scales with them",
+                   &t.threads),
+        CLI_STRING(0, "svg", "FILE", "with several --threads or of a load: also draw it into FILE", &o.svg),
+        CLI_MODEL_OPTIONS_BUT_THREADS(&o.model),
         CLI_JSON(&o.json),
         CLI_END,
     };
@@ -119,15 +142,19 @@ static int cmd_bench_run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_bench, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
-    rc = read_tests(&o, &t, &err);
+    o.is_load = o.load || m->path || m->body || m->trace;
+    rc = read_threads(&o, &t, a.n == 1, &err);
+    if (rc == 0) rc = read_tests(&o, &t, &err);
     if (rc != 0) return cli_fail(&cmd_bench, &err);
     http_where where;
     if (o.url) rc = cli_process_where(&where, o.url, &err);
-    if (o.url && !o.load && rc == 0) rc = cli_process_reach(&where, &err);
+    if (o.url && !o.is_load && rc == 0) rc = cli_process_reach(&where, &err);
     if (rc != 0) return cli_fail(&cmd_bench, &err);
     if (o.n_chunks)
         rc = bench_chunks(&o, &err);
-    else if (o.load)
+    else if (m->save_trace)
+        rc = bench_save_trace(&o, &err);
+    else if (o.is_load)
         rc = bench_load(&o, &err);
     else if (o.url)
         rc = bench_http(&o, &err);

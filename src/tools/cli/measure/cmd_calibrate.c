@@ -268,6 +268,7 @@ static int calibrate(const calibrate_options *o, const cli_args *a, shoal_err *e
     int rc = take_goal(o, &goal, err);
     for (int i = 1; !rc && i < a->n; i++) rc = eval_cases_read(&cases, a->v[i], o->homes, err);
     if (!rc && !cases.n) rc = err_set(err, SHOAL_EINVALID, "%s has no cases", a->v[1]);
+    if (!rc) rc = file_try_replace(o->svg, err);
     if (!rc) rc = with_cases(o, a->v[0], &cases, &goal, err);
     eval_cases_done(&cases);
     return rc;

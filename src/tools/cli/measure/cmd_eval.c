@@ -168,6 +168,7 @@ static int evaluate(const eval_options *o, const cli_args *files, bool *ret_met,
     if (!rc && !cases.n) rc = err_set(err, SHOAL_EINVALID, "%s has no cases", files->v[0]);
     if (!rc && o->routes.n && (o->markdown || o->svg || o->pipeline))
         rc = err_set(err, SHOAL_EINVALID, "--route goes without --pipeline, --markdown and --svg");
+    if (!rc) rc = file_try_replace(o->svg, err);
     if (!rc) rc = o->routes.n ? of_routes(o, &cases, ret_met, err) : of_pipeline(o, &cases, ret_met, err);
     eval_cases_done(&cases);
     return rc;

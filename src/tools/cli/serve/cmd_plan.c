@@ -7,6 +7,7 @@
 #include "json/json_put.h"
 #include "cli/commands.h"
 #include "config/config_nodes.h"
+#include "os/cpu_share.h"
 #include "serve/measure_here.h"
 #include "serve/plan_live.h"
 #include "serve/serve_models.h"
@@ -24,7 +25,8 @@ typedef struct planning {
     plan_live live;
     const node *nodes;
     size_t n_nodes;
-    placement_model *models;
+    placement_model *models; /* those that are placed at all */
+    size_t n_models;
     placement p;
 } planning;
 
@@ -39,6 +41,7 @@ static int ask_nodes(planning *x, const char *server, shoal_err *err)
 static int find_nodes(planning *x, const char *nodes_path, const char *server, shoal_err *err)
 {
     if (server) return ask_nodes(x, server, err);
+    if (!nodes_path) cpu_share_apply(&(cpu_share){.reserve = x->config->cpu.reserve}, "plan");
     int rc = nodes_path ? config_nodes_load(&x->file, nodes_path, err) : node_here(&x->here, err);
     if (rc != 0) return rc;
     isa chosen;
@@ -87,14 +90,15 @@ static int make_plan(planning *x, const char *path, const char *nodes_path, cons
         rc = 0;
     }
     if (rc != 0) return rc;
-    size_t n = x->config->n_models;
-    x->models = calloc(n + 1, sizeof *x->models);
+    x->models = calloc(x->config->n_models + 1, sizeof *x->models);
     if (!x->models) return err_nomem(err);
-    for (size_t i = 0; i < n; i++) {
-        x->models[i] = serve_models_want(x->config, x->specs, i);
-        x->models[i].shape = x->stages.shapes[i];
-        plan_live_restrict(&x->live, &x->models[i]);
+    for (size_t i = 0; i < x->config->n_models; i++) {
+        if (x->config->models[i].external) continue;
+        x->models[x->n_models] = serve_models_want(x->config, x->specs, i);
+        x->models[x->n_models].shape = x->stages.shapes[i];
+        plan_live_restrict(&x->live, &x->models[x->n_models++]);
     }
+    size_t n = x->n_models;
     if (x->file && x->file->n_now == 0) return placement_grow(&x->p, x->nodes, x->n_nodes, x->models, n, err);
     const placement_now *now = x->file ? x->file->now : x->live.now;
     return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, now,
@@ -198,7 +202,7 @@ static void print_model(const planning *x, size_t model)
 
 static void print_text(const planning *x)
 {
-    for (size_t i = 0; i < x->config->n_models; i++) print_model(x, i);
+    for (size_t i = 0; i < x->n_models; i++) print_model(x, i);
     for (size_t i = 0; i < x->p.n_leavers; i++)
         cli_print_line(4, "stop %s on %s: %s", x->p.leavers[i].model, x->p.leavers[i].node,
                        placement_why_text(x->p.leavers[i].why));
@@ -243,7 +247,7 @@ static void put_prices(buf *out, const planning *x)
 {
     size_t at = 0;
     buf_puts(out, "],\"shards\":[");
-    for (size_t i = 0; i < x->config->n_models; i++) {
+    for (size_t i = 0; i < x->n_models; i++) {
         split_cost c;
         if (!price(x, i, &c)) continue;
         double whole = whole_ms(x, i, &at);

@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/clock.h"
 #include "logging/tty_style.h"
+#include "os/cpu_share.h"
 #include "os/crash.h"
 #include "os/exit_guard.h"
 #include "os/handover.h"
@@ -57,12 +58,13 @@
 #include "serve/supervisor.h"
 #include "trust/state.h"
 #include "wire/env_uv.h"
+#include "wire/tls_watch.h"
 #include "wire/listening.h"
 #include "wire/loop.h"
 #include "rules/home.h"
 
-enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000 };
-enum { TEARDOWN_MS = CUT_GRACE_MS + WORKER_GRACE_MS + EXIT_GRACE_MS };
+enum { WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500, EXIT_GRACE_MS = 5000, FLUSH_MS = 2000 };
+enum { TEARDOWN_MS = CUT_GRACE_MS + FLUSH_MS + WORKER_GRACE_MS + EXIT_GRACE_MS };
 enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
 
 typedef struct server {
@@ -81,8 +83,9 @@ typedef struct server {
     connector_remote far; /* to workers of other machines */
     agent *agent;
     manager *manager; /* of models that come and go while it serves */
-    source *table;
+    table *table;
     dns *dns;
+    tls_watch *workers_tls; /* of discovery.tls */
     etcd *etcd;
     control_shared_plan shared_plan;      /* kept in etcd */
     double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
@@ -92,7 +95,7 @@ typedef struct server {
     char *config_path;
     serve_reload *reload;
     bool listen_given, had_terminal;
-    bool json_log, banner, said_ready, stopping, drained;
+    bool json_log, banner, said_ready, stopping, drained, flushes;
     bool withdrawn; /* it is to stop, and answers new requests for drain_grace_ms more */
     int exit_code, n_signals;
     uint64_t stop_ns; /* the last SIGTERM or SIGINT */
@@ -209,9 +212,11 @@ static void etcd_told(void *user)
     server *s = user;
     manager_close(s->manager);
     agent_free(s->agent);
-    source_close(s->table);
+    table_close(s->table);
     dns_close(s->dns);
     registry_free(s->registry);
+    tls_watch_free(s->workers_tls);
+    tls_context_unref(s->far.workers_tls);
     s->agent = NULL;
     s->manager = NULL;
     s->registry = NULL;
@@ -248,9 +253,24 @@ static void stop_workers(server *s)
         workers_gone(s); /* the start failed before there were any */
 }
 
+static void stop_now(uv_timer_t *t);
+
+static void flushed(void *user)
+{
+    server *s = user;
+    if (!s->drained) uv_timer_start(&s->drain, stop_now, 0, 0);
+}
+
+/* What a collector is to get goes out first. */
 static void stop_now(uv_timer_t *t)
 {
-    stop_workers(t->data);
+    server *s = t->data;
+    bool flushes = s->gateway && !s->flushes;
+    s->flushes = true;
+    if (flushes)
+        gateway_flush(s->gateway, FLUSH_MS, flushed, s);
+    else
+        stop_workers(s);
 }
 
 /* Say so to those who still wait; whoever does not take even that is left behind. */
@@ -361,6 +381,13 @@ static bool places_models(const server *s)
 }
 
 /* Where packed weights are kept: malloc'd, NULL for nowhere. */
+/* NULL: no home, no state: the log has the line of a crash, and no report is kept. */
+static char *serve_crashes(const gateway_config *c)
+{
+    char *path = NULL;
+    return state_path(&path, c->cluster_state, "crashes", NULL) == 0 ? path : NULL;
+}
+
 static char *serve_packed(agent_options *o, const gateway_config *c)
 {
     char *path = NULL;
@@ -385,10 +412,11 @@ static int start_agent(server *s, shoal_err *err)
                        .n_workers = places || handover_restarts() ? 0 : s->stages.n_alone,
                        .member = s->control ? control_state(s->control) : NULL,
                        .log_level = c->log_level,
-                       .log_json = s->json_log,
                        .arbiter = &shared};
-    char *packed = serve_packed(&o, c);
+    char *packed = serve_packed(&o, c), *crashes = serve_crashes(c);
+    o.crashes = crashes;
     rc = agent_new(&s->agent, &s->loop, s->registry, &o, err);
+    free(crashes);
     free(packed);
     return rc;
 }
@@ -516,8 +544,21 @@ static int start_placing(server *s, shoal_err *err)
     o.bytes_per_s = s->bytes_per_s;
     o.multiplies_per_s = s->multiplies_per_s;
     if (rc == 0) rc = control_place(s->control, &o, err);
-    if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
     return rc;
+}
+
+/* What workers at addresses of their own are reached with. */
+static int open_workers_tls(server *s, shoal_err *err)
+{
+    const config_worker_tls *t = &s->config->discovery_tls;
+    const tls_options o = {.cert_file = t->cert, .key_file = t->key, .ca_file = t->ca};
+    const env time = env_uv(&s->loop);
+    if (!t->cert) return 0;
+    int rc = tls_context_new(&s->far.workers_tls, TLS_CLIENT, &o, err);
+    if (rc != 0) return err_prefix(err, rc, "discovery.tls");
+    s->far.workers_name = t->name;
+    registry_require_names(s->registry);
+    return tls_watch_new(&s->workers_tls, &time, s->far.workers_tls, "discovery", err);
 }
 
 /* Workers that others start. */
@@ -525,7 +566,8 @@ static int start_discovery(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
     dns_options o = {.names = c->dns, .n_names = c->n_dns, .server = c->dns_server};
-    int rc = c->n_workers ? table_open(&s->table, s->registry, c->workers, c->n_workers, err) : 0;
+    int rc = open_workers_tls(s, err);
+    if (rc == 0 && c->n_workers) rc = table_open(&s->table, s->registry, c->workers, c->n_workers, err);
     if (rc == 0 && c->n_dns) rc = dns_open(&s->dns, &s->loop, s->registry, &o, err);
     if (rc != 0) return rc;
     const serve_etcd_options etcd = {.name = s->control ? control_name(s->control) : NULL,
@@ -584,10 +626,27 @@ static bool scale(control_model *placed, worker_spec *alone, const config_model 
     return !same;
 }
 
-/* The file was read again. Models come and go by other ways; of those that were started the numbers count. */
-static void take_replicas(void *user, const gateway_config *now)
+static bool discovers(const gateway_config *c)
 {
-    server *s = user;
+    return c->n_workers > 0 || c->n_dns > 0 || c->etcd.n_endpoints > 0 || c->discovery_tls.cert;
+}
+
+/* Workers that others start, from now on. A section `discovery` that comes or goes as a whole needs a restart. */
+static void take_workers(server *s, const gateway_config *now)
+{
+    shoal_err err;
+    int rc = 0;
+    if (!discovers(s->config) || !discovers(now)) return;
+    if (s->table)
+        rc = table_set(s->table, now->workers, now->n_workers, &err);
+    else if (now->n_workers > 0)
+        rc = table_open(&s->table, s->registry, now->workers, now->n_workers, &err);
+    if (rc != 0) LOG(LOG_ERROR, "serve", "workers_not_taken", LOG_S("reason", err.message));
+}
+
+/* Models come and go by other ways; of those that were started the numbers count. */
+static void take_replicas(server *s, const gateway_config *now)
+{
     bool changed = false;
     shoal_err err;
     for (size_t i = 0; i < s->stages.n_alone; i++) {
@@ -605,6 +664,13 @@ static void take_replicas(void *user, const gateway_config *now)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
 
+/* The file was read again. */
+static void take_file(void *user, const gateway_config *now)
+{
+    take_workers(user, now);
+    take_replicas(user, now);
+}
+
 static int start_reload(server *s, shoal_err *err)
 {
     const serve_reload_options o = {.loop = &s->loop,
@@ -612,7 +678,7 @@ static int start_reload(server *s, shoal_err *err)
                                     .gateway = s->gateway,
                                     .registry = s->registry,
                                     .started = s->config,
-                                    .taken = take_replicas,
+                                    .taken = take_file,
                                     .user = s,
                                     .json_log = s->json_log,
                                     .listen_given = s->listen_given};
@@ -642,6 +708,7 @@ static int cmd_serve_start(server *s, shoal_err *err)
     if (rc == 0) rc = start_discovery(s, err);
     if (rc == 0) manager_restore(s->manager);
     if (rc == 0) handover_discard(); /* an address that the configuration names no more, say */
+    if (rc == 0) say_when_ready(s);  /* where nothing is started here, nothing else would */
     return rc;
 }
 
@@ -653,6 +720,7 @@ static void server_done(server *s)
     serve_arbiter_close(s->arbiter, s->arbiter_fd);
     config_free(s->config);
     free(s->config_path);
+    log_tell_repeats(true);
     log_ring_close();
 }
 
@@ -666,6 +734,9 @@ static int serve(server *s)
         return cli_fail(&cmd_serve, &err);
     listening_open(&s->loop);
     crash_open("gateway", s->json_log);
+    char *crashes = serve_crashes(s->config);
+    crash_keep(crashes);
+    free(crashes);
     watch_signals(s);
     const supervised_events ev = {.exited = worker_exited, .user = s};
     int level = log_level_parse(s->config->log_level);
@@ -719,6 +790,7 @@ static int load_config(server *s, const serve_options *o, shoal_err *err)
     if (rc == 0) rc = log_ring_open(LOG_LINES_KEPT, LOG_BYTES_KEPT, err);
     s->json_log = rc == 0 && log_wants_json(o->json_log || s->config->log_json);
     if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), s->json_log);
+    if (rc == 0 && !o->check_only) cpu_share_apply(&s->config->cpu, "serve");
     if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);
     return rc == 0 ? check_given(s, o, err) : rc;
 }

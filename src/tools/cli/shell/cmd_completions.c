@@ -76,6 +76,17 @@ static int put_models(const char *server, bool json)
     return CLI_OK;
 }
 
+static int put_manual_of(const char *name)
+{
+    const cli_command *cmd = cli_find(name);
+    if (!cmd) {
+        cli_say("shoal completions: there is no command %s\n", name);
+        return CLI_USAGE;
+    }
+    completions_man_page(stdout, cmd);
+    return CLI_OK;
+}
+
 /* ---- the command -------------------------------------------------------------------------------------- */
 
 static int cmd_completions_run(int argc, char **argv)
@@ -85,7 +96,7 @@ static int cmd_completions_run(int argc, char **argv)
         {"zsh", "", "for zsh; it is to lie as _shoal in a folder of $fpath", 0, 0},
         {"fish", "", "for fish: shoal completions fish | source", 0, 0},
         {"models", "", "the names of models: of a running server and of the manifest", 0, 0},
-        {"manual", "", "the OPTIONS of the manual page", 0, 0},
+        {"manual", "[COMMAND]", "the OPTIONS of shoal(1); of COMMAND its own manual page", 0, 1},
         {"table", "", "commands, verbs and options as JSON", 0, 0},
         CLI_VERB_END};
     static void (*const WRITE[])(FILE *) = {completions_bash, completions_zsh, completions_fish, NULL,
@@ -102,6 +113,7 @@ static int cmd_completions_run(int argc, char **argv)
     int rc = cli_parse_verb(&a, &verb, &cmd_completions, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
     if (!WRITE[verb - VERBS]) return cli_flush(put_models(server, json));
+    if (a.n) return cli_flush(put_manual_of(a.v[0]));
     WRITE[verb - VERBS](stdout);
     return cli_flush(CLI_OK);
 }

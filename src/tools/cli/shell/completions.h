@@ -36,6 +36,7 @@ void completions_bash(FILE *to);
 void completions_zsh(FILE *to);
 void completions_fish(FILE *to);
 void completions_man(FILE *to); /* OPTIONS of shoal.1, which is put in where it is installed */
+void completions_man_page(FILE *to, const cli_command *cmd); /* shoal-NAME.1, in troff */
 /* {"commands":[{"name","summary","hidden","usage","verbs":[{"name","args","summary"}],
  * "options":[{"name","letter","arg","help"}]}]} */
 void completions_json(FILE *to);

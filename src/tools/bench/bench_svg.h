@@ -1,0 +1,21 @@
+/* bench_svg.h: the pieces of the charts of `shoal bench`, legible on light and dark paper. */
+#ifndef BENCH_BENCH_SVG_H
+#define BENCH_BENCH_SVG_H
+
+#include "base/buf.h"
+
+enum { BENCH_N_COLOURS = 6 };
+/* Each of them is legible on white and on black. */
+extern const char *const bench_colours[BENCH_N_COLOURS];
+
+/* Text of XML: escaped, without control characters. */
+void bench_svg_escape(buf *out, const char *s);
+/* anchor: "start", "middle" or "end". class: one of bench_svg_style's. */
+void bench_svg_text(buf *out, const char *class, double x, double y, const char *anchor, const char *s);
+void bench_svg_line(buf *out, const char *class, double x1, double y1, double x2, double y2);
+/* The rules of the classes (title, strong, ink, dim; rule, ideal, cores; paper) for light and dark, for a <style>. */
+extern const char bench_svg_style[];
+/* "<svg ...>" of that size with these rules and the paper. */
+void bench_svg_begin(buf *out, int width, int height);
+
+#endif
