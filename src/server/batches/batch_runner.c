@@ -90,6 +90,7 @@ struct batch_runner {
     int lock; /* -1: another process has it, or none does */
     env_timer *timer;
     bool stopped, scanning, scan_again;
+    bool scan_is_stale; /* a batch ended while the scan was under way: what it found may have ended */
     scan_job scan;
     uint64_t scan_at_ns, sweep_at_ns, begun_at_ns;
     batch_entry *entries, *last; /* last: whose line was taken last */
@@ -186,9 +187,13 @@ static void done_scan(executor_job *job)
     scan_job *j = (scan_job *)job;
     batch_runner *r = j->r;
     r->scanning = false;
+    r->scan_again = r->scan_again || r->scan_is_stale;
     for (batch_entry *e = reversed(j->found), *next; e; e = next) {
         next = e->next;
-        take_in(r, e);
+        if (r->scan_is_stale)
+            free(e);
+        else
+            take_in(r, e);
     }
     j->found = NULL;
     if (job->rc != 0 && job->rc != SHOAL_ECANCELLED)
@@ -235,7 +240,7 @@ static void scan(batch_runner *r)
     r->scan.job = (executor_job){
         .work = work_scan, .done = done_scan, .queue = sweeps ? EXECUTOR_WRITES : EXECUTOR_READS};
     r->scanning = true;
-    r->scan_again = false;
+    r->scan_again = r->scan_is_stale = false;
     r->scan_at_ns = now + SCAN_MS * (uint64_t)MS;
     executor_submit(r->g->executor, &r->scan.job);
 }
@@ -302,6 +307,7 @@ static void done_finish(executor_job *job)
                 LOG_S("status", batch_status_name(e->ended)));
             metrics_add(r->g->metrics, METRIC_BATCHES, 1, batch_status_name(e->ended), NULL, NULL);
         }
+        r->scan_is_stale = true;
         remove_entry(r, e);
     } else {
         later(e);
