@@ -68,7 +68,7 @@ c_tests() {
 # there are threads has ThreadSanitizer something to see: not in layers, nor in programs of the others, that have one;
 # of speech it sees what worker_test_transcribe does, with more of them.
 figures='^(infer_test_table|library_test_home_agreement)$'
-threaded='^(compute|net|infer|library|backend|worker|wire|http|join|agent|control|retrieve)_|^command_test_load$|^lab_test_relay$'
+threaded='^(compute|net|infer|library|backend|worker|wire|http|join|agent|control|retrieve)_|^load_test_client$|^lab_test_relay$'
 one_thread='^(compute_test_(amx|dtype|vec)|infer_test_(attention|sampling)|net_test_(distance|kv|rope|tagging)'
 one_thread+='|agent_test_rundir|control_test_(artifact|drained_set|join_burst|member_table|placer_hold|residency)|retrieve_test_(piece|plain)|wire_test_env|worker_test_delta)$'
 tests_of() {

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/json.h"
 #include "bench/bench.h"
-#include "bench/bench_cpu.h"
-#include "client/load_client.h"
 #include "command/cli_process.h"
+#include "json/json.h"
+#include "load/load_client.h"
+#include "load/load_cores.h"
 
 typedef struct scenario {
     const char *name, *what;
@@ -124,7 +124,7 @@ static bool bench_http_on_watch(void *user, load_record *r, double seconds)
     return true;
 }
 
-static void print_row(const scenario *s, const load_plan *plan, const load_result *r, const bench_cpu *cpu,
+static void print_row(const scenario *s, const load_plan *plan, const load_result *r, const load_cores *cpu,
                       bool json, bool first)
 {
     double per_s = r->seconds > 0 ? (double)r->n_tokens / r->seconds : 0;
@@ -132,11 +132,11 @@ static void print_row(const scenario *s, const load_plan *plan, const load_resul
     if (!json) {
         printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, plan->schedule.n_clients,
                r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms, requests_per_s, per_s, s->what);
-        bench_cpu_print(cpu);
+        load_cores_print(cpu);
         return;
     }
     buf processes = {0};
-    bench_cpu_put_json(cpu, &processes);
+    load_cores_put_json(cpu, &processes);
     printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"seconds\":%.3f,\"p50_ms\":%.3f,"
            "\"p99_ms\":%.3f,\"max_ms\":%.3f,"
            "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"gap_p50_ms\":%.3f,\"gap_p99_ms\":%.3f,"
@@ -169,12 +169,12 @@ static int run_scenario(const bench_options *o, asked *a, const scenario *s, siz
                       .user = &p,
                       .watch = bench_http_on_watch};
     load_result r;
-    bench_cpu cpu;
-    bench_cpu_begin(&cpu, a->pid);
+    load_cores cpu;
+    load_cores_begin(&cpu, a->pid);
     int rc = load_run(&plan, &r, err);
     if (p.live) fputs("\r\033[K", stderr);
     if (rc != 0) return rc;
-    bench_cpu_end(&cpu, r.seconds);
+    load_cores_end(&cpu, r.seconds);
     print_row(s, &plan, &r, &cpu, o->json, a->first);
     a->first = false;
     if (r.n_resumed) fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);

@@ -12,13 +12,13 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "bench/bench.h"
-#include "bench/load_bodies.h"
-#include "bench/load_live.h"
-#include "bench/load_report.h"
-#include "client/load_arrivals.h"
 #include "command/cli.h"
 #include "command/cli_process.h"
 #include "json/json.h"
+#include "load/load_arrivals.h"
+#include "load/load_bodies.h"
+#include "load/load_live.h"
+#include "load/load_report.h"
 #include "logging/tty_style.h"
 
 enum { OPEN_CLIENTS = 1024 }; /* of an open loop whose clients nobody counted */
@@ -393,12 +393,12 @@ static int run_plan(load *l, const load_plan *plan, load_row *row, shoal_err *er
     load_plan p = *plan;
     int rc = load_record_new(&p.record, err);
     if (rc != 0) return rc;
-    bench_cpu_begin(&row->cpu, l->pid);
+    load_cores_begin(&row->cpu, l->pid);
     l->said_s = 0;
     rc = load_run(&p, &r, err);
     erase(l);
     if (rc == 0) {
-        bench_cpu_end(&row->cpu, r.seconds);
+        load_cores_end(&row->cpu, r.seconds);
         load_row_take(row, p.record, &r);
         row->broke = l->objective.name[0] && load_objective_broke(&l->objective, &r);
     }
@@ -489,7 +489,7 @@ static void print_row_json(const load *l, const load_row *row, bool first)
     buf processes = {0}, rest = {0};
     double per_s = r->seconds > 0 ? (double)r->n_tokens / r->seconds : 0;
     double requests = r->seconds > 0 ? (double)r->n_ok / r->seconds : 0;
-    bench_cpu_put_json(&row->cpu, &processes);
+    load_cores_put_json(&row->cpu, &processes);
     load_row_put_json(row, &rest);
     printf("%s{\"clients\":%d,\"rate\":%g,\"rate_to\":%g,\"ok\":%zu,\"failed\":%zu,\"late\":%zu,\"seconds\":%"
            ".3f,"
@@ -520,7 +520,7 @@ static void print_row(const load *l, const load_row *row)
            l->bodies.trace.n ? "" : load_name, (double)r->n_ok / s, r->n_ok, r->n_failed,
            (double)r->n_tokens / s, r->first_p50_ms, r->first_p99_ms, r->gap_p50_ms, r->gap_p99_ms, r->p50_ms,
            r->p95_ms, r->p99_ms, row->cpu.seconds > 0 ? (double)r->n_tokens / row->cpu.seconds : 0);
-    bench_cpu_print(&row->cpu);
+    load_cores_print(&row->cpu);
     for (size_t i = 0, any = 0; i < LOAD_N_ERRORS; i++)
         if (row->errors[i])
             printf("%s%s %zu", any++ ? ", " : "      failed: ", load_error_words[i], row->errors[i]);

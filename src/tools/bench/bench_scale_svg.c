@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bench/bench_scale.h"
-#include "bench/bench_svg.h"
 #include "base/sys.h"
+#include "bench/bench_scale.h"
+#include "view/svg.h"
 
 enum {
     WIDTH = 800,
@@ -15,7 +15,7 @@ enum {
     LEFT_X = 70,
     RIGHT_X = 470,
     LEGEND = 24,
-    N_LOOKS = BENCH_N_COLOURS
+    N_LOOKS = SVG_N_COLOURS
 };
 
 typedef struct panel {
@@ -45,7 +45,7 @@ static void put_mark(buf *out, size_t look, double x, double y)
     static const char *const shapes[] = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z",
                                          "M0 -5l5 9h-10z", "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"};
     buf_printf(out, "<path d=\"%s\" transform=\"translate(%.1f %.1f)\" fill=\"%s\"/>\n", shapes[look % 4], x,
-               y, bench_colours[look % N_LOOKS]);
+               y, svg_colours[look % N_LOOKS]);
 }
 
 /* ---- axes --------------------------------------------------------------------------------------------- */
@@ -57,21 +57,21 @@ static void put_threads_axis(const panel *p)
     char text[32];
     for (size_t i = 0; i < l->n; i++) {
         double x = to_x(p, (double)l->v[i]);
-        bench_svg_line(p->out, "rule", x, TOP, x, TOP + PANEL_H);
+        svg_line(p->out, "rule", x, TOP, x, TOP + PANEL_H);
         if (x - last < 18) continue; /* there is no room for its number */
         last = x;
         snprintf(text, sizeof text, "%zu", l->v[i]);
-        bench_svg_text(p->out, "dim", x, TOP + PANEL_H + 18, "middle", text);
+        svg_text(p->out, "dim", x, TOP + PANEL_H + 18, "middle", text);
     }
-    bench_svg_text(p->out, "dim", p->x + PANEL_W / 2.0, TOP + PANEL_H + 38, "middle",
-                   "threads offered (logarithmic scale)");
+    svg_text(p->out, "dim", p->x + PANEL_W / 2.0, TOP + PANEL_H + 38, "middle",
+             "threads offered (logarithmic scale)");
 }
 
 static void put_y_tick(const panel *p, double v, const char *text)
 {
     double y = to_y(p, v);
-    bench_svg_line(p->out, "rule", p->x, y, p->x + PANEL_W, y);
-    bench_svg_text(p->out, "dim", p->x - 8, y + 4, "end", text);
+    svg_line(p->out, "rule", p->x, y, p->x + PANEL_W, y);
+    svg_text(p->out, "dim", p->x - 8, y + 4, "end", text);
 }
 
 static void put_y_axis(const panel *p)
@@ -95,9 +95,9 @@ static void put_cores(const panel *p, int n_cores)
     char text[48];
     if ((size_t)n_cores >= l->v[l->n - 1] || (size_t)n_cores < l->v[0]) return;
     double x = to_x(p, n_cores);
-    bench_svg_line(p->out, "cores", x, TOP, x, TOP + PANEL_H);
+    svg_line(p->out, "cores", x, TOP, x, TOP + PANEL_H);
     snprintf(text, sizeof text, "%d core%s here", n_cores, n_cores == 1 ? "" : "s");
-    bench_svg_text(p->out, "dim", x + 5, TOP + PANEL_H - 8, "start", text);
+    svg_text(p->out, "dim", x + 5, TOP + PANEL_H - 8, "start", text);
 }
 
 /* ---- lines -------------------------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static void put_tests(const panel *p)
     for (size_t k = 0; k < p->s->n_tests; k++) {
         const bench_scale_test *t = &p->s->tests[k];
         buf_printf(p->out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
-                   bench_colours[k % N_LOOKS]);
+                   svg_colours[k % N_LOOKS]);
         for (size_t i = 0; i < n; i++)
             buf_printf(p->out, "%s%.1f,%.1f", i ? " " : "", to_x(p, t->p[i].n_threads),
                        to_y(p, value_of(p, &t->p[i])));
@@ -143,12 +143,12 @@ static void put_panel(panel *p, const char *title, int n_cores)
     const bench_list *l = &p->s->about.threads;
     double first = (double)l->v[0], last = (double)l->v[l->n - 1];
     set_bounds(p);
-    bench_svg_text(p->out, "strong", p->x, TOP - 14, "start", title);
+    svg_text(p->out, "strong", p->x, TOP - 14, "start", title);
     put_y_axis(p);
     put_threads_axis(p);
     put_cores(p, n_cores);
-    bench_svg_line(p->out, "ideal", to_x(p, first), to_y(p, 1), to_x(p, last),
-                   to_y(p, p->is_log ? last / first : 1));
+    svg_line(p->out, "ideal", to_x(p, first), to_y(p, 1), to_x(p, last),
+             to_y(p, p->is_log ? last / first : 1));
     put_tests(p);
 }
 
@@ -158,12 +158,12 @@ static void put_head(const bench_scale *s, int height, buf *out)
 {
     char cpu[128], text[320];
     sys_cpu_name(cpu, sizeof cpu);
-    bench_svg_begin(out, WIDTH, height);
+    svg_begin(out, WIDTH, height);
     snprintf(text, sizeof text, "%.100s, %.20s: speed over threads", s->about.model, s->about.type);
-    bench_svg_text(out, "title", 16, 28, "start", text);
+    svg_text(out, "title", 16, 28, "start", text);
     snprintf(text, sizeof text, "shoal %s, commit %.30s, %s kernels; %.100s", SHOAL_VERSION, bench_commit,
              isa_name(s->about.isa), cpu);
-    bench_svg_text(out, "dim", 16, 50, "start", text);
+    svg_text(out, "dim", 16, 50, "start", text);
 }
 
 static const bench_scale_point *fastest(const bench_scale_test *t, size_t n)
@@ -177,20 +177,20 @@ static const bench_scale_point *fastest(const bench_scale_test *t, size_t n)
 static void put_legend(const bench_scale *s, double y, buf *out)
 {
     char text[200];
-    bench_svg_line(out, "ideal", LEFT_X, y - 4, LEFT_X + 24, y - 4);
-    bench_svg_text(out, "dim", LEFT_X + 34, y, "start", "ideal: each thread adds the speed of the first");
+    svg_line(out, "ideal", LEFT_X, y - 4, LEFT_X + 24, y - 4);
+    svg_text(out, "dim", LEFT_X + 34, y, "start", "ideal: each thread adds the speed of the first");
     for (size_t k = 0; k < s->n_tests; k++) {
         const bench_scale_test *t = &s->tests[k];
         const bench_scale_point *best = fastest(t, s->about.threads.n);
         y += LEGEND;
         buf_printf(out, "<path d=\"M%d %.1fh24\" stroke=\"%s\" stroke-width=\"2\"/>\n", LEFT_X, y - 4,
-                   bench_colours[k % N_LOOKS]);
+                   svg_colours[k % N_LOOKS]);
         put_mark(out, k, LEFT_X + 12, y - 4);
         snprintf(text, sizeof text,
                  "%s: %.1f tokens/s with %d thread%s, at most %.1f with %d (%.2f cores at work)", t->name,
                  t->p[0].tokens_per_s, t->p[0].n_threads, t->p[0].n_threads == 1 ? "" : "s",
                  best->tokens_per_s, best->n_threads, best->cores);
-        bench_svg_text(out, "ink", LEFT_X + 34, y, "start", text);
+        svg_text(out, "ink", LEFT_X + 34, y, "start", text);
     }
 }
 

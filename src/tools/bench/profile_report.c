@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_svg.h"
 #include "json/json.h"
+#include "view/svg.h"
 
 #define BUSY_LEAST 0.93 /* of the time; a wait that sleeps counts, too */
 
@@ -280,7 +280,7 @@ static void put_box(buf *out, double x, double y, double w, double h, const char
 {
     buf_printf(out, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"><title>", x, y,
                w < 0.3 ? 0.3 : w, h, colour);
-    bench_svg_escape(out, title);
+    svg_escape(out, title);
     buf_puts(out, "</title></rect>\n");
 }
 
@@ -321,7 +321,7 @@ static double put_keys(const profile_table *t, double y, buf *out)
         if (x + w > WIDTH - EDGE) x = EDGE, y += KEY;
         buf_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", x,
                    y, op_colours[k]);
-        bench_svg_text(out, "dim", x + 17, y + 10, "start", profile_op_words[k]);
+        svg_text(out, "dim", x + 17, y + 10, "start", profile_op_words[k]);
         x += w + 12;
     }
     return y + KEY;
@@ -335,10 +335,10 @@ static void put_bars(const profile_table *t, double y, buf *out)
         buf name = {0};
         char text[64];
         put_name(&name, r);
-        bench_svg_text(out, "ink", LABEL - 8, y + 13, "end", buf_text(&name));
+        svg_text(out, "ink", LABEL - 8, y + 13, "end", buf_text(&name));
         put_box(out, LABEL, y + 2, share_of(r->ms, most) * room, BAR - 5, op_colours[r->op], buf_text(&name));
         snprintf(text, sizeof text, "%.3f ms, %.1f %%", r->ms, 100 * share_of(r->ms, t->ms));
-        bench_svg_text(out, "dim", LABEL + share_of(r->ms, most) * room + 8, y + 13, "start", text);
+        svg_text(out, "dim", LABEL + share_of(r->ms, most) * room + 8, y + 13, "start", text);
         buf_done(&name);
     }
 }
@@ -354,14 +354,14 @@ void profile_put_svg(const profile_table *t, size_t n, const char *title, const 
     double y = HEAD, height = HEAD + 10;
     char text[200];
     for (size_t i = 0; i < n; i++) height += t[i].total.n_steps ? height_of(&t[i]) : 0;
-    bench_svg_begin(out, WIDTH, (int)height);
-    bench_svg_text(out, "title", EDGE, 28, "start", title);
-    bench_svg_text(out, "dim", EDGE, 50, "start", below);
+    svg_begin(out, WIDTH, (int)height);
+    svg_text(out, "title", EDGE, 28, "start", title);
+    svg_text(out, "dim", EDGE, 50, "start", below);
     for (size_t i = 0; i < n; i++) {
         if (!t[i].total.n_steps) continue;
         snprintf(text, sizeof text, "%s: %zu tokens, %.3f ms, %.1f tokens/s", phase_words[t[i].phase],
                  t[i].total.n_tokens, t[i].ms, t[i].ms > 0 ? (double)t[i].total.n_tokens / t[i].ms * 1e3 : 0);
-        bench_svg_text(out, "strong", EDGE, y + 14, "start", text);
+        svg_text(out, "strong", EDGE, y + 14, "start", text);
         put_strip(&t[i], y + 24, out);
         put_keys(&t[i], y + 24 + 2 * STRIP + 10, out);
         put_bars(&t[i], y + 24 + 2 * STRIP + 14 + 2 * KEY, out);

@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "json/json.h"
 #include "base/sha256.h"
 #include "client/http_client.h"
-#include "client/load_engine.h"
 #include "client/stream_client.h"
+#include "json/json.h"
 #include "lab/judge.h"
+#include "load/load_engine.h"
 
 enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20, RETRY_PAUSE_MAX_MS = 500, RETURN_MS = 2000 };
 

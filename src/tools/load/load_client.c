@@ -1,6 +1,6 @@
 /* load_client.c: clients that send requests one after the other, and what their answers took. */
 #define _GNU_SOURCE
-#include "client/load_client.h"
+#include "load/load_client.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  *     double *due_s;
  *     size_t n;
  *     if (load_arrivals_make(&due_s, &n, &a, err) == 0) ... free(due_s); */
-#ifndef CLIENT_LOAD_ARRIVALS_H
-#define CLIENT_LOAD_ARRIVALS_H
+#ifndef LOAD_LOAD_ARRIVALS_H
+#define LOAD_LOAD_ARRIVALS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "bench/load_trace.h"
+#include "load/load_trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/load_arrivals.h"
-#include "client/load_client.h"
-#include "client/load_cpu.h"
 #include "client/stream_client.h"
 #include "command/cli_loads.h"
+#include "load/load_arrivals.h"
+#include "load/load_client.h"
+#include "load/load_cpu.h"
 
 /* One connection; after each request (its body has no blank line) the next answer; then it hangs up. */
 typedef struct server {

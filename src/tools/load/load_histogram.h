@@ -7,8 +7,8 @@
  * Each power of two has 64 buckets of equal width (as HdrHistogram's), so a bucket is at most 1/64 of its times wide and
  * its middle at most 1/128 off. Times up to 127 ns are exact; times from 2^48 ns (three days) count as that. The least
  * and the greatest are exact. A zeroed one is empty. */
-#ifndef CLIENT_LOAD_HISTOGRAM_H
-#define CLIENT_LOAD_HISTOGRAM_H
+#ifndef LOAD_LOAD_HISTOGRAM_H
+#define LOAD_LOAD_HISTOGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>

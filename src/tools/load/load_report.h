@@ -4,11 +4,11 @@
  *     load_row_take(&rows[0], record, &result);       // what the charts need of a run; the record can be freed
  *     r.rows = rows, r.n_rows = 1;
  *     load_report_put_html(&r, &out); */
-#ifndef BENCH_LOAD_REPORT_H
-#define BENCH_LOAD_REPORT_H
+#ifndef LOAD_LOAD_REPORT_H
+#define LOAD_LOAD_REPORT_H
 
-#include "bench/bench_cpu.h"
-#include "client/load_client.h"
+#include "load/load_client.h"
+#include "load/load_cores.h"
 
 enum { LOAD_CURVE_POINTS = 61 };
 
@@ -30,7 +30,7 @@ typedef struct load_row {
     /* Percentiles at load_curve_quantile(i), in ms; NAN: there is none */
     double whole[LOAD_CURVE_POINTS], first[LOAD_CURVE_POINTS], gap[LOAD_CURVE_POINTS],
         service[LOAD_CURVE_POINTS];
-    bench_cpu cpu;
+    load_cores cpu;
     bool broke; /* the objective */
 } load_row;
 

@@ -1,5 +1,5 @@
 /* load_live.c: see load_live.h. */
-#include "bench/load_live.h"
+#include "load/load_live.h"
 
 #include "logging/sanitise.h"
 

@@ -1,5 +1,5 @@
 /* load_trace.c: see load_trace.h. */
-#include "bench/load_trace.h"
+#include "load/load_trace.h"
 
 #include <math.h>
 #include <stdlib.h>

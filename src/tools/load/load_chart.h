@@ -2,8 +2,8 @@
  *
  *     load_series s[] = {{.name = "p99", .y = p99}};
  *     load_chart_put(&out, &(load_chart){.title = "Latency", .unit = "ms", .x = t, .n = n, .series = s, .n_series = 1}, 0, 0); */
-#ifndef BENCH_LOAD_CHART_H
-#define BENCH_LOAD_CHART_H
+#ifndef LOAD_LOAD_CHART_H
+#define LOAD_LOAD_CHART_H
 
 #include <stdbool.h>
 #include <stddef.h>

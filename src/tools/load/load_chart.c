@@ -1,10 +1,10 @@
 /* load_chart.c: see load_chart.h. */
-#include "bench/load_chart.h"
+#include "load/load_chart.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "bench/bench_svg.h"
+#include "view/svg.h"
 
 enum { LEFT = 64, RIGHT = 16, TOP = 44, BOTTOM = 44, N_TICKS = 5 };
 
@@ -78,9 +78,9 @@ static void put_y_tick(const frame *f, double v)
 {
     char text[32];
     double y = to_y(f, v);
-    bench_svg_line(f->out, "rule", LEFT, y, LOAD_CHART_WIDTH - RIGHT, y);
+    svg_line(f->out, "rule", LEFT, y, LOAD_CHART_WIDTH - RIGHT, y);
     snprintf(text, sizeof text, "%g", v);
-    bench_svg_text(f->out, "dim", LEFT - 8, y + 4, "end", text);
+    svg_text(f->out, "dim", LEFT - 8, y + 4, "end", text);
 }
 
 static void put_axes(const frame *f)
@@ -98,24 +98,23 @@ static void put_axes(const frame *f)
     for (double v = 0; !c->log_y && v <= f->high * (1 + 1e-9); v += step) put_y_tick(f, v);
     for (size_t i = 0; i < c->n_ticks; i++) {
         if (c->ticks[i] < f->from || c->ticks[i] > f->to) continue;
-        bench_svg_line(f->out, "rule", to_x(f, c->ticks[i]), TOP, to_x(f, c->ticks[i]), bottom);
-        bench_svg_text(f->out, "dim", to_x(f, c->ticks[i]), bottom + 17, "middle", c->tick_words[i]);
+        svg_line(f->out, "rule", to_x(f, c->ticks[i]), TOP, to_x(f, c->ticks[i]), bottom);
+        svg_text(f->out, "dim", to_x(f, c->ticks[i]), bottom + 17, "middle", c->tick_words[i]);
     }
     step = f->to > f->from ? step_of(f->to - f->from) : 1;
     for (double v = ceil(f->from / step - 1e-9) * step; !c->n_ticks && v <= f->to + 1e-9 * step; v += step) {
         snprintf(text, sizeof text, "%g", fabs(v) < step / 1e6 ? 0 : v);
-        bench_svg_text(f->out, "dim", to_x(f, v), bottom + 17, "middle", text);
+        svg_text(f->out, "dim", to_x(f, v), bottom + 17, "middle", text);
     }
     if (c->x_title)
-        bench_svg_text(f->out, "dim", (LEFT + LOAD_CHART_WIDTH - RIGHT) / 2.0, bottom + 36, "middle",
-                       c->x_title);
+        svg_text(f->out, "dim", (LEFT + LOAD_CHART_WIDTH - RIGHT) / 2.0, bottom + 36, "middle", c->x_title);
     if (c->limit > 0)
-        bench_svg_line(f->out, "ideal", LEFT, to_y(f, c->limit), LOAD_CHART_WIDTH - RIGHT, to_y(f, c->limit));
+        svg_line(f->out, "ideal", LEFT, to_y(f, c->limit), LOAD_CHART_WIDTH - RIGHT, to_y(f, c->limit));
 }
 
 static const char *colour_of(const load_chart *c, size_t k)
 {
-    return c->series[k].colour ? c->series[k].colour : bench_colours[k % BENCH_N_COLOURS];
+    return c->series[k].colour ? c->series[k].colour : svg_colours[k % SVG_N_COLOURS];
 }
 
 static void put_line_of(const frame *f, size_t k)
@@ -162,7 +161,7 @@ static void put_legend(const frame *f)
         size_t n = 0;
         for (const char *s = f->c->series[k].name; *s; s++) n += (*s & 0xC0) != 0x80;
         at -= 6.4 * (double)n;
-        bench_svg_text(f->out, "dim", at, 20, "start", f->c->series[k].name);
+        svg_text(f->out, "dim", at, 20, "start", f->c->series[k].name);
         at -= 18;
         buf_printf(f->out, "<rect x=\"%.1f\" y=\"10\" width=\"12\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n",
                    at, colour_of(f->c, k));
@@ -176,9 +175,9 @@ void load_chart_put(buf *out, const load_chart *c, double x, double y)
     frame f = {.c = c, .out = out};
     buf_printf(out, "<g transform=\"translate(%.0f %.0f)\">\n", x, y);
     snprintf(title, sizeof title, "%s (%s)", c->title, c->unit);
-    bench_svg_text(out, "strong", LEFT, 20, "start", title);
+    svg_text(out, "strong", LEFT, 20, "start", title);
     if (c->n == 0) {
-        bench_svg_text(out, "dim", LEFT, 60, "start", "nothing was measured");
+        svg_text(out, "dim", LEFT, 60, "start", "nothing was measured");
     } else {
         double last = c->n > 1 ? c->x[c->n - 1] - c->x[c->n - 2] : 1;
         f.from = c->x[0];

@@ -1,5 +1,5 @@
 /* load_engine.c: see load_engine.h. */
-#include "client/load_engine.h"
+#include "load/load_engine.h"
 
 #include <pthread.h>
 #include <signal.h>

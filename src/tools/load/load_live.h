@@ -1,11 +1,11 @@
 /* load_live.h: what a person sees while a load runs: a few lines that are drawn again, or a line now and then. Pure.
  *
  *     load_live_put(&out, &live, record, seconds, columns, true); */
-#ifndef BENCH_LOAD_LIVE_H
-#define BENCH_LOAD_LIVE_H
+#ifndef LOAD_LOAD_LIVE_H
+#define LOAD_LOAD_LIVE_H
 
 #include "base/buf.h"
-#include "client/load_record.h"
+#include "load/load_record.h"
 
 typedef struct load_live {
     const char *name; /* of the run: "40/s" */

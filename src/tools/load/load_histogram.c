@@ -1,5 +1,5 @@
 /* load_histogram.c: see load_histogram.h. */
-#include "client/load_histogram.h"
+#include "load/load_histogram.h"
 
 #include <math.h>
 

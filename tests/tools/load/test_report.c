@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/load_bodies.h"
-#include "bench/load_live.h"
-#include "bench/load_report.h"
 #include "json/json.h"
+#include "load/load_bodies.h"
+#include "load/load_live.h"
+#include "load/load_report.h"
 
 static void lengths_are_drawn(void **state)
 {

@@ -7,13 +7,13 @@
  *
  * Prompts are words, one token each for most tokenizers, behind a number that no earlier request and no earlier run
  * had: no cache answers them. Request i of a run is always the same. */
-#ifndef BENCH_LOAD_BODIES_H
-#define BENCH_LOAD_BODIES_H
+#ifndef LOAD_LOAD_BODIES_H
+#define LOAD_LOAD_BODIES_H
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "bench/load_trace.h"
 #include "client/http_client.h"
+#include "load/load_trace.h"
 
 /* How long prompts or replies are: "128", "64..512" (uniform) or "256~64" (normal, with its deviation). */
 typedef struct load_length {

@@ -1,5 +1,5 @@
 /* load_report.c: see load_report.h. */
-#include "bench/load_report.h"
+#include "load/load_report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "bench/bench_svg.h"
-#include "bench/load_chart.h"
+#include "load/load_chart.h"
+#include "view/svg.h"
 
 #define WORST        "#c8453b"
 #define FAILED_SHARE 0.01
@@ -209,10 +209,10 @@ static void put_times(const load_report *r, const load_row *row, buf *out, doubl
         c.y[2][i] = row->points[i].p99_ms;
         c.y[3][i] = row->points[i].first_p50_ms;
     }
-    c.series[0] = (load_series){"p50", c.y[0], bench_colours[0]};
-    c.series[1] = (load_series){"p95", c.y[1], bench_colours[1]};
+    c.series[0] = (load_series){"p50", c.y[0], svg_colours[0]};
+    c.series[1] = (load_series){"p95", c.y[1], svg_colours[1]};
     c.series[2] = (load_series){"p99", c.y[2], WORST};
-    c.series[3] = (load_series){"first text p50", c.y[3], bench_colours[2]};
+    c.series[3] = (load_series){"first text p50", c.y[3], svg_colours[2]};
     load_chart_put(out,
                    &(load_chart){.title = "Latency of the requests due then",
                                  .unit = "ms",
@@ -234,7 +234,7 @@ static void put_throughput(const load_row *row, buf *out, double x, double y)
         c.y[0][i] = row->points[i].ok_per_s;
         c.y[1][i] = row->points[i].failed_per_s;
     }
-    c.series[0] = (load_series){"answered", c.y[0], bench_colours[2]};
+    c.series[0] = (load_series){"answered", c.y[0], svg_colours[2]};
     c.series[1] = (load_series){"failed", c.y[1], WORST};
     load_chart_put(out,
                    &(load_chart){.title = "Throughput",
@@ -262,10 +262,10 @@ static void put_curve(const load_row *row, buf *out, double x, double y)
     for (size_t i = 0; i < LOAD_CURVE_POINTS; i++) c.x[i] = -log10(1 - load_curve_quantile(i));
     while (n < LOAD_CURVE_POINTS && !isnan(row->whole[n])) n++;
     for (size_t i = n; i < LOAD_CURVE_POINTS && !isnan(row->gap[i]); i++) n = i + 1;
-    c.series[k++] = (load_series){"whole answer", row->whole, bench_colours[0]};
-    if (has_curve(row->first)) c.series[k++] = (load_series){"first text", row->first, bench_colours[2]};
-    if (has_curve(row->gap)) c.series[k++] = (load_series){"gap", row->gap, bench_colours[4]};
-    if (row->rate > 0) c.series[k++] = (load_series){"from when it was sent", row->service, bench_colours[3]};
+    c.series[k++] = (load_series){"whole answer", row->whole, svg_colours[0]};
+    if (has_curve(row->first)) c.series[k++] = (load_series){"first text", row->first, svg_colours[2]};
+    if (has_curve(row->gap)) c.series[k++] = (load_series){"gap", row->gap, svg_colours[4]};
+    if (row->rate > 0) c.series[k++] = (load_series){"from when it was sent", row->service, svg_colours[3]};
     load_chart_put(out,
                    &(load_chart){.title = "Percentiles",
                                  .unit = "ms",
@@ -288,7 +288,7 @@ static void put_tokens(const load_row *row, buf *out, double x, double y)
         c.x[i] = row->points[i].at_s;
         c.y[0][i] = row->points[i].tokens_per_s;
     }
-    c.series[0] = (load_series){"tokens of replies", c.y[0], bench_colours[0]};
+    c.series[0] = (load_series){"tokens of replies", c.y[0], svg_colours[0]};
     load_chart_put(out,
                    &(load_chart){.title = "Generated",
                                  .unit = "tokens a second",
@@ -316,10 +316,10 @@ static void put_across(const load_report *r, buf *out, double x, double y)
         c.y[3][i] = o->n_ok ? o->first_p95_ms : NAN;
         texts = texts || o->n_gaps;
     }
-    c.series[0] = (load_series){"p50", c.y[0], bench_colours[0]};
-    c.series[1] = (load_series){"p95", c.y[1], bench_colours[1]};
+    c.series[0] = (load_series){"p50", c.y[0], svg_colours[0]};
+    c.series[1] = (load_series){"p95", c.y[1], svg_colours[1]};
     c.series[2] = (load_series){"p99", c.y[2], WORST};
-    c.series[3] = (load_series){"first text p95", c.y[3], bench_colours[2]};
+    c.series[3] = (load_series){"first text p95", c.y[3], svg_colours[2]};
     load_chart_put(out,
                    &(load_chart){.title = "Latency against the load",
                                  .unit = "ms",
@@ -360,14 +360,14 @@ void load_report_put_svg(const load_report *r, buf *out)
     size_t n = r->n_rows > 1;
     char text[300], verdict[200];
     for (size_t k = 0; k < CHARTS; k++) n += k < 3 || row->r.n_tokens > 0;
-    bench_svg_begin(out, LOAD_CHART_WIDTH, HEAD + (int)n * (LOAD_CHART_HEIGHT + GAP));
+    svg_begin(out, LOAD_CHART_WIDTH, HEAD + (int)n * (LOAD_CHART_HEIGHT + GAP));
     snprintf(text, sizeof text, "Load on %.80s%.60s%s%.60s", r->url, r->path, r->model ? ", " : "",
              r->model ? r->model : "");
-    bench_svg_text(out, "title", 16, 28, "start", text);
+    svg_text(out, "title", 16, 28, "start", text);
     load_report_verdict(r, verdict, sizeof verdict);
     snprintf(text, sizeof text, "%.60s%s%s%s%.180s", r->when, r->n_rows > 1 ? "; last: " : "; ", row->name,
              verdict[0] ? "; " : "", verdict);
-    bench_svg_text(out, "dim", 16, 50, "start", text);
+    svg_text(out, "dim", 16, 50, "start", text);
     double y = HEAD;
     if (r->n_rows > 1) {
         put_across(r, out, 0, y);
@@ -456,7 +456,7 @@ static void put_table(const load_report *r, buf *out)
         const load_row *row = &r->rows[i];
         const load_result *o = &row->r;
         buf_printf(out, "<tr><td%s>", row->broke ? " class=\"bad\"" : "");
-        bench_svg_escape(out, row->name);
+        svg_escape(out, row->name);
         buf_puts(out, row->broke ? " (objective missed)</td>" : "</td>");
         put_cell(out, "f", per_s(row, o->n_ok));
         put_cell(out, "n", (double)o->n_ok);
@@ -479,7 +479,7 @@ static void put_errors(const load_row *row, buf *out)
             buf_printf(out, "<tr><td>%s</td><td class=\"bad\">%zu</td><td class=\"dim\">%s</td></tr>\n",
                        load_error_words[i], row->errors[i], load_error_abouts[i]);
     buf_puts(out, "</table>\n<p class=\"dim\">The first one: ");
-    bench_svg_escape(out, row->r.first_failure);
+    svg_escape(out, row->r.first_failure);
     buf_puts(out, "</p>\n");
 }
 
@@ -508,7 +508,7 @@ static void put_runs(const load_report *r, buf *out)
     for (size_t i = 0; i < r->n_rows; i++) {
         bool last = i + 1 == r->n_rows;
         if (r->n_rows > 1) buf_printf(out, "<details%s><summary><b>", last ? " open" : "");
-        if (r->n_rows > 1) bench_svg_escape(out, r->rows[i].name);
+        if (r->n_rows > 1) svg_escape(out, r->rows[i].name);
         if (r->n_rows > 1) buf_puts(out, "</b></summary>\n");
         put_errors(&r->rows[i], out);
         put_charts(r, &r->rows[i], out);
@@ -521,9 +521,9 @@ static void put_settings(const load_report *r, buf *out)
     buf_puts(out, "<h2>Settings</h2>\n<table class=\"list\">\n");
     for (size_t i = 0; i < r->n_settings; i++) {
         buf_puts(out, "<tr><td>");
-        bench_svg_escape(out, r->settings[i].name);
+        svg_escape(out, r->settings[i].name);
         buf_puts(out, "</td><td>");
-        bench_svg_escape(out, r->settings[i].value);
+        svg_escape(out, r->settings[i].value);
         buf_puts(out, "</td></tr>\n");
     }
     buf_puts(out, "</table>\n");
@@ -534,23 +534,23 @@ static void put_heading(const load_report *r, buf *out)
     char verdict[200];
     buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
                   "content=\"width=device-width,initial-scale=1\"><title>Load on ");
-    bench_svg_escape(out, r->url);
+    svg_escape(out, r->url);
     buf_puts(out, "</title><style>\n");
-    buf_puts(out, bench_svg_style);
+    buf_puts(out, svg_style);
     buf_puts(out, page_style);
     buf_puts(out, "</style></head><body><main>\n<h1>Load on ");
-    bench_svg_escape(out, r->url);
-    bench_svg_escape(out, r->path);
+    svg_escape(out, r->url);
+    svg_escape(out, r->path);
     buf_puts(out, "</h1>\n<div class=\"dim\">");
-    bench_svg_escape(out, r->when);
+    svg_escape(out, r->when);
     if (r->server[0]) buf_puts(out, " &middot; ");
-    bench_svg_escape(out, r->server);
+    svg_escape(out, r->server);
     if (r->model) buf_puts(out, " &middot; ");
-    bench_svg_escape(out, r->model ? r->model : "");
+    svg_escape(out, r->model ? r->model : "");
     buf_puts(out, "</div>\n");
     load_report_verdict(r, verdict, sizeof verdict);
     if (verdict[0]) buf_puts(out, "<p><b>Objective:</b> ");
-    bench_svg_escape(out, verdict);
+    svg_escape(out, verdict);
     if (verdict[0]) buf_puts(out, ".</p>\n");
 }
 

@@ -1,5 +1,5 @@
 /* load_arrivals.c: see load_arrivals.h. */
-#include "client/load_arrivals.h"
+#include "load/load_arrivals.h"
 
 #include <math.h>
 #include <stdlib.h>

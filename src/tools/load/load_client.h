@@ -7,8 +7,8 @@
  * kept-alive connection. Times count from when a request was due: a server that stalls is charged for all who
  * would have come meanwhile, not only for the one who happened to wait. Streams may be resumed where they
  * broke off (stream_client.h). Blocking sockets: the measuring side has nothing else to do. */
-#ifndef CLIENT_LOAD_CLIENT_H
-#define CLIENT_LOAD_CLIENT_H
+#ifndef LOAD_LOAD_CLIENT_H
+#define LOAD_LOAD_CLIENT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,8 +18,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "client/http_client.h"
-#include "client/load_engine.h"
-#include "client/load_record.h"
+#include "load/load_engine.h"
+#include "load/load_record.h"
 
 typedef struct load_plan {
     http_where where;

@@ -11,8 +11,8 @@
  * open loop (due_s) asks request i at due_s[i], whether or not earlier ones are answered: threads are started when all
  * others are busy, n_clients at most. Where all of these are busy, a request is asked late; `due_ns` says when it was due,
  * and its times must count from then (coordinated omission: Tene, "How NOT to measure latency"). */
-#ifndef CLIENT_LOAD_ENGINE_H
-#define CLIENT_LOAD_ENGINE_H
+#ifndef LOAD_LOAD_ENGINE_H
+#define LOAD_LOAD_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

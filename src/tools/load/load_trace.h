@@ -9,8 +9,8 @@
  *
  * `at` is in seconds, `timestamp` in milliseconds; both count from the earliest of the file. The last form is that of
  * Mooncake's public traces. Unknown members are ignored. */
-#ifndef BENCH_LOAD_TRACE_H
-#define BENCH_LOAD_TRACE_H
+#ifndef LOAD_LOAD_TRACE_H
+#define LOAD_LOAD_TRACE_H
 
 #include <jansson.h>
 #include <stddef.h>

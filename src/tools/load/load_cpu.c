@@ -1,6 +1,6 @@
 /* load_cpu.c: processes and their time by /proc (proc(5)). */
 #define _GNU_SOURCE
-#include "client/load_cpu.h"
+#include "load/load_cpu.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -6,14 +6,14 @@
  *     load_record_add(r, &answer);
  *     load_record_lock(r); ... r->whole, r->intervals ... load_record_unlock(r);
  *     load_record_free(r); */
-#ifndef CLIENT_LOAD_RECORD_H
-#define CLIENT_LOAD_RECORD_H
+#ifndef LOAD_LOAD_RECORD_H
+#define LOAD_LOAD_RECORD_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "client/load_histogram.h"
+#include "load/load_histogram.h"
 
 /* X(NAME, word, what it is) */
 #define LOAD_ERRORS(X)                                                       \

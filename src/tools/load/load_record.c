@@ -1,5 +1,5 @@
 /* load_record.c: see load_record.h. */
-#include "client/load_record.h"
+#include "load/load_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

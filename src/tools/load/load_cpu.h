@@ -7,8 +7,8 @@
  *
  * From /proc: the process, all that came of it, and those of them that have ended. Other people's processes
  * can be read but not searched for sockets, so that a server of another user is found by its number only. */
-#ifndef CLIENT_LOAD_CPU_H
-#define CLIENT_LOAD_CPU_H
+#ifndef LOAD_LOAD_CPU_H
+#define LOAD_LOAD_CPU_H
 
 #include "client/http_client.h"
 

@@ -1,5 +1,5 @@
 /* load_bodies.c: see load_bodies.h. */
-#include "bench/load_bodies.h"
+#include "load/load_bodies.h"
 
 #include <math.h>
 #include <stdio.h>
