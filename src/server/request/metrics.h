@@ -148,8 +148,7 @@
     X(METRIC_WORKER_INFO, "shoal_worker_info", GAUGE, "model,replica,node",                                 \
       "Always 1; the node that the replica runs on.")                                                       \
     X(METRIC_NODE_CORES, "shoal_node_cores", GAUGE, "node", "Cores of a machine of the cluster.")           \
-    X(METRIC_NODE_LOAD, "shoal_node_load", GAUGE, "node",                                                   \
-      "Processes that want to run there: the mean of a minute.")                                            \
+    X(METRIC_NODE_LOAD, "shoal_node_load", GAUGE, "node", "Its load average over one minute.")              \
     X(METRIC_NODE_MEMORY, "shoal_node_memory_bytes", GAUGE, "node", "Its memory.")                          \
     X(METRIC_NODE_FREE, "shoal_node_memory_free_bytes", GAUGE, "node",                                      \
       "Its memory that is free, or that can be had at once.")                                               \
