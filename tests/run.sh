@@ -240,7 +240,7 @@ tell_script() {
         failed=$((failed + 1)) n_bad=$((n_bad + 1))
         failures+=("$name (rerun: $rerun)")
         line "FAIL $name (exit $rc)"
-        tail -40 "$log" | sed 's/^/    /'
+        { head -n -40 "$log" | grep '^FAILED: '; tail -40 "$log"; } | sed 's/^/    /'
     fi
 }
 

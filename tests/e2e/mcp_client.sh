@@ -77,7 +77,7 @@ fault slow "did not answer within"
 fault huge "max_kb"
 fault gone "cannot be asked"
 fault renamed "none of the tools"
-fault nothing "ended|closed its output"
+fault nothing "ended|closed its output|reads no more" # whichever is noticed first
 fault absent "cannot be started"
 fault babble "no message of MCP"
 said=$(ask clash)
