@@ -53,10 +53,10 @@ static struct {
     char endpoint[48], request_id[132];
 } self;
 
-typedef struct step {
-    const char *kind; /* NULL: none yet */
-    size_t n_jobs, n_tokens;
-    uint64_t begin_ns, end_ns; /* end_ns 0: it has not ended */
+typedef struct step {           /* written by the threads that work, and read by one that dies */
+    _Atomic(const char *) kind; /* NULL: none yet */
+    atomic_size_t n_jobs, n_tokens;
+    atomic_uint_least64_t begin_ns, end_ns; /* end_ns 0: it has not ended */
 } step;
 
 typedef struct module {
@@ -71,10 +71,12 @@ static struct {
     char values[CRASH_FACTS][CRASH_FACT_BYTES];
     size_t n_facts;
     step steps[CRASH_STEPS];
-    volatile size_t n_steps;
+    atomic_size_t n_steps;
     module modules[MODULES_MAX];
     size_t n_modules;
 } kept;
+
+static _Thread_local step *under_way;
 
 static char alternate_stack
     [STACK_BYTES]; /* of the main thread, whose overflow has none left; others have no such stack */
@@ -586,14 +588,18 @@ void crash_fact(const char *key, const char *value)
 
 void crash_step_begin(const char *kind, size_t n_jobs, size_t n_tokens)
 {
-    kept.steps[kept.n_steps % CRASH_STEPS] =
-        (step){.kind = kind, .n_jobs = n_jobs, .n_tokens = n_tokens, .begin_ns = clock_ns()};
-    kept.n_steps++;
+    under_way = &kept.steps[atomic_fetch_add_explicit(&kept.n_steps, 1, memory_order_relaxed) % CRASH_STEPS];
+    atomic_store_explicit(&under_way->n_jobs, n_jobs, memory_order_relaxed);
+    atomic_store_explicit(&under_way->n_tokens, n_tokens, memory_order_relaxed);
+    atomic_store_explicit(&under_way->begin_ns, clock_ns(), memory_order_relaxed);
+    atomic_store_explicit(&under_way->end_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&under_way->kind, kind, memory_order_release);
 }
 
 void crash_step_end(void)
 {
-    if (kept.n_steps > 0) kept.steps[(kept.n_steps - 1) % CRASH_STEPS].end_ns = clock_ns();
+    if (under_way) atomic_store_explicit(&under_way->end_ns, clock_ns(), memory_order_relaxed);
+    under_way = NULL;
 }
 
 bool crash_is_fatal(int sig)

@@ -53,7 +53,7 @@ enum { CRASH_BUILD_BYTES = 41 };
 void crash_build(char ret[CRASH_BUILD_BYTES]);
 /* What a report says of this process; key: static. The value is copied, and cut. Before there are threads, or by one. */
 void crash_fact(const char *key, const char *value);
-/* A piece of work begins: what kind (static), for how many jobs and tokens; and it has ended. One thread. */
+/* A piece of work of this thread begins: what kind (static), for how many jobs and tokens; and it has ended. */
 void crash_step_begin(const char *kind, size_t n_jobs, size_t n_tokens);
 void crash_step_end(void);
 
