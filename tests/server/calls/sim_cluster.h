@@ -347,19 +347,20 @@ static void seat_crash(sim_seat *s)
     seat_load(s);
 }
 
-/* What it has in hand it gives back. */
+/* A call that has not ended; NULL: none is left. */
+static sim_call *seat_call(const sim_seat *s)
+{
+    for (sim_channel *ch = s->worker->channels; ch; ch = ch->next)
+        for (sim_call *c = ch->calls; c; c = c->next)
+            if (c->job) return c;
+    return NULL;
+}
+
+/* What it has in hand it gives back. An end may start and end other calls. */
 static void seat_leave(sim_seat *s)
 {
     seat_set(s, SEAT_LEAVES, 300);
-    for (bool again = true; again;) {
-        again = false;
-        for (sim_channel *ch = s->worker->channels; ch && !again; ch = ch->next)
-            for (sim_call *c = ch->calls; c && !again; c = c->next) {
-                if (!c->job) continue;
-                again = true;
-                sim_call_end(c, GRPC_UNAVAILABLE, "draining");
-            }
-    }
+    for (sim_call *c; (c = seat_call(s));) sim_call_end(c, GRPC_UNAVAILABLE, "draining");
 }
 
 static sim_seat *seat_for(sim_node *n, sim_model *m)

@@ -277,6 +277,13 @@ static void sim_free(calls *base)
     for (int i = 0; i < N_REPLICAS; i++) k->env->timer_free(k->replicas[i].timer);
 }
 
+static sim_call *call_of_life(const cluster *k, uint64_t life)
+{
+    sim_call *c = k->calls;
+    while (c && c->life != life) c = c->next;
+    return c;
+}
+
 /* Its calls are lost; of a link that is cut, the life goes on behind it. */
 static void lose_replica(sim_replica *r, bool cut)
 {
@@ -285,14 +292,9 @@ static void lose_replica(sim_replica *r, bool cut)
     r->up = r->frozen = false;
     r->cut = cut;
     if (!cut) r->life = r->n_calls = 0;
-    for (bool found = true; found;) { /* a call's end may start and end others */
-        found = false;
-        for (sim_call *c = k->calls; c && !found; c = c->next) {
-            if (c->life != life) continue;
-            found = true;
-            if (c->fault == CALL_FAULT_NONE) c->fault = CALL_FAULT_LOST;
-            sim_end(c, status_of(c->fault), c->fault);
-        }
+    for (sim_call *c; (c = call_of_life(k, life));) { /* a call's end may start and end others */
+        if (c->fault == CALL_FAULT_NONE) c->fault = CALL_FAULT_LOST;
+        sim_end(c, status_of(c->fault), c->fault);
     }
 }
 
