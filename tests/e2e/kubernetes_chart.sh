@@ -30,10 +30,10 @@ for schema in "$schemas"/*.json; do
 done
 [ "$n" -ge 10 ] || fail "only $n descriptions"
 for foreign in cert-manager.io/v1/Certificate cert-manager.io/v1/Issuer keda.sh/v1alpha1/ScaledObject monitoring.coreos.com/v1/ServiceMonitor \
-    monitoring.coreos.com/v1/PrometheusRule; do
+    monitoring.coreos.com/v1/PrometheusRule inference.networking.k8s.io/v1/InferencePool; do
     grep -qx "not described there: $foreign" "$work/said" || fail "$foreign was not rendered: $(cat "$work/said")"
 done
-[ "$(grep -c 'not described' "$work/said")" = 5 ] || fail "kinds that nobody knows: $(cat "$work/said")"
+[ "$(grep -c 'not described' "$work/said")" = 6 ] || fail "kinds that nobody knows: $(cat "$work/said")"
 
 # A check that finds nothing would pass, too.
 for wrong in 's/maxUnavailable: 0/maxUnavailable: yes/' 's/containerPort: 7090/containerPort: "7090"/' 's/readinessProbe:/readynessProbe:/' \
@@ -58,6 +58,8 @@ refused 'prometheus is needed' --set models.home-intent.autoscaling.kind=keda,mo
 refused 'models' --set models=null
 refused 'enabled' --set dashboards.enabled=maybe
 refused 'rules' --set prometheusRule.rules=none
+refused 'endpointPicker.name is needed' --set inferencePool.enabled=true
+refused 'failureMode' --set inferencePool.endpointPicker.failureMode=Maybe
 
 # A packaged chart has the rules and dashboards, unchanged.
 "$HELM" package "$chart" --destination "$work/packed" >"$work/said" 2>&1 || fail "helm package: $(cat "$work/said")"
@@ -76,6 +78,24 @@ for path, labels in zip(sys.argv[1:3], ({}, {"release": "prometheus"})):
     assert all((d["metadata"].get("annotations") == {"grafana_folder": "Shoal"}) == bool(labels) for d in maps), path
     assert all(json.loads(v)["title"] for d in maps for v in d["data"].values())
 assert not any(d["kind"] == "PrometheusRule" or "dashboard" in d["metadata"]["name"] for d in yaml.safe_load_all(open(sys.argv[3])) if d)
+PY
+
+# An InferencePool of the gateways (the published API: sigs.k8s.io/gateway-api-inference-extension, InferencePoolSpec), whose
+# metrics a picker finds.
+python3 - "$work/rendered/all.yaml" deploy/kubernetes/base/shoal.yaml <<'PY' || fail "InferencePool"
+import sys, yaml
+docs = [d for d in yaml.safe_load_all(open(sys.argv[1])) if d]
+[pool] = [d for d in docs if d["kind"] == "InferencePool"]
+[gateway] = [d for d in docs if d["kind"] == "Deployment" and d["metadata"]["name"] == pool["metadata"]["name"]]
+assert set(pool["spec"]) == {"selector", "targetPorts", "endpointPickerRef"}, pool
+assert set(pool["spec"]["selector"]) == {"matchLabels"}, pool
+assert pool["spec"]["selector"]["matchLabels"].items() <= gateway["spec"]["template"]["metadata"]["labels"].items(), pool
+ports = [p["containerPort"] for c in gateway["spec"]["template"]["spec"]["containers"] for p in c["ports"]]
+assert pool["spec"]["targetPorts"] == [{"number": ports[0]}], pool
+assert pool["spec"]["endpointPickerRef"] == {"name": "shoal-picker", "port": {"number": 9002}, "failureMode": "FailClose"}, pool
+[config] = [d for d in docs if "shoal.yaml" in (d.get("stringData") or {})]
+assert yaml.safe_load(config["stringData"]["shoal.yaml"])["metrics"] == {"compat": "vllm"}, config
+assert not any(d["kind"] == "InferencePool" for d in yaml.safe_load_all(open(sys.argv[2])) if d)
 PY
 
 # What the gateways read. The certificates are those that certificates.sh makes.

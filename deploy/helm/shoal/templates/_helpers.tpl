@@ -35,6 +35,9 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- $hosts := list $service (printf "%s.%s" $service $namespace) (printf "%s.%s.svc" $service $namespace) (printf "%s.%s.svc.%s" $service $namespace .Values.clusterDomain) }}
 {{- $tls := dict "cert" "/tls/tls.crt" "key" "/tls/tls.key" "ca" "/tls/ca.crt" "name" .Values.tls.workerName }}
 {{- $config := dict "listen" ":8080" "drain_grace_ms" (int .Values.gateway.drainGraceMs) "drain_ms" (int .Values.gateway.drainMs) "allow_hosts" (concat $hosts .Values.gateway.hosts) "models" $models "discovery" (dict "tls" $tls "dns" $dns) }}
+{{- if .Values.inferencePool.enabled }}
+{{- $_ := set $config "metrics" (dict "compat" "vllm") }}
+{{- end }}
 {{- toYaml (mergeOverwrite $config (deepCopy .Values.gateway.config)) }}
 {{- end }}
 
