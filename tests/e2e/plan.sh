@@ -49,6 +49,25 @@ plan 0 "$work/c.yaml" --nodes "$work/again.yaml" --json
 grep -q '"stopping":\[\]' "$work/out" || fail "the plan does not settle: $(cat "$work/out")"
 [ "$(grep -o '"why":"it is there already"' "$work/out" | wc -l)" = 4 ] || fail "something moved: $(cat "$work/out")"
 
+# What if: a machine goes, drains or joins. The file stays as it is.
+plan 0 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if gone:attic
+has "nas                  replica"
+grep -q attic "$work/out" && fail "attic is there though it is gone: $(cat "$work/out")"
+plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if gone:nas
+has "not on laptop"
+plan 0 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if drains:attic
+grep -qE "^  attic " "$work/out" && fail "attic keeps a replica though it drains: $(cat "$work/out")"
+echo 'nodes: [{name: cellar, site: home, cores: 8, memory_mb: 16384, gb_per_s: 30, labels: [big]}]' >"$work/joins.yaml"
+plan 0 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if gone:nas --what-if "joins:$work/joins.yaml"
+has "cellar"
+plan 2 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if gone:nobody
+has "--what-if gone:nobody: there is no such node"
+plan 2 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if away:nas
+has "--what-if wants gone:NODE, drains:NODE or joins:FILE, not 'away:nas'"
+plan 2 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if "joins:$work/nodes.yaml"
+has "'attic' is in the cluster already"
+plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml" --what-if "joins:$work/nowhere.yaml"
+
 # One model over several machines: split by speed and memory, what a token costs, and the plan gives itself.
 echo "manifest: $PWD/models/models.json
 models: [{name: home-chat-m, shards: 2, wire: f16, place: {labels: [big]}}]" >"$work/cut.yaml"

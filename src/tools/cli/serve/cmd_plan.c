@@ -10,6 +10,7 @@
 #include "os/cpu_share.h"
 #include "serve/measure_here.h"
 #include "serve/plan_live.h"
+#include "serve/plan_what_if.h"
 #include "serve/serve_models.h"
 #include "serve/serve_stages.h"
 #include "backend/stage_rows.h"
@@ -23,8 +24,11 @@ typedef struct planning {
     config_nodes *file;
     node *here;
     plan_live live;
+    plan_what_if changed;
     const node *nodes;
     size_t n_nodes;
+    const placement_now *now;
+    size_t n_now;
     placement_model *models; /* those that are placed at all */
     size_t n_models;
     placement p;
@@ -35,6 +39,8 @@ static int ask_nodes(planning *x, const char *server, shoal_err *err)
     int rc = plan_live_ask(&x->live, server, err);
     x->nodes = x->live.nodes;
     x->n_nodes = x->live.n_nodes;
+    x->now = x->live.now;
+    x->n_now = x->live.n_now;
     return rc;
 }
 
@@ -49,14 +55,36 @@ static int find_nodes(planning *x, const char *nodes_path, const char *server, s
         measure_here(chosen, &x->here->bytes_per_s, &x->here->multiplies_per_s);
     x->nodes = nodes_path ? x->file->nodes : x->here;
     x->n_nodes = nodes_path ? x->file->n_nodes : 1;
+    x->now = nodes_path ? x->file->now : NULL;
+    x->n_now = nodes_path ? x->file->n_now : 0;
     return 0;
 }
 
-static bool is_there(const planning *x, const char *name)
+static int change_nodes(planning *x, const cli_list *changes, shoal_err *err)
+{
+    if (changes->n == 0) return 0;
+    int rc =
+        plan_what_if_open(&x->changed, x->nodes, x->n_nodes, x->now, x->n_now, changes->v, changes->n, err);
+    if (rc != 0) return rc;
+    x->nodes = x->changed.nodes;
+    x->n_nodes = x->changed.n_nodes;
+    x->now = x->changed.now;
+    x->n_now = x->changed.n_now;
+    return 0;
+}
+
+static bool has_node(const node *nodes, size_t n_nodes, const char *name)
 {
     size_t n = 0;
-    while (n < x->n_nodes && strcmp(x->nodes[n].name, name) != 0) n++;
-    return n < x->n_nodes;
+    while (n < n_nodes && strcmp(nodes[n].name, name) != 0) n++;
+    return n < n_nodes;
+}
+
+/* Also one that --what-if takes away. */
+static bool is_there(const planning *x, const char *name)
+{
+    return has_node(x->nodes, x->n_nodes, name) || has_node(x->live.nodes, x->live.n_nodes, name) ||
+           (x->file && has_node(x->file->nodes, x->file->n_nodes, name));
 }
 
 /* A name that no node has is a mistake of writing more often than a node that will come. */
@@ -78,14 +106,17 @@ static int check_nodes(const planning *x, shoal_err *err)
 }
 
 static int make_plan(planning *x, const char *path, const char *nodes_path, const char *server,
-                     shoal_err *err)
+                     const cli_list *changes, shoal_err *err)
 {
     int rc = cli_opened(config_load(&x->config, &HOME_STAGES, path, err), err);
     if (rc == 0) rc = serve_models_find(&x->specs, x->config, err);
     if (rc == 0) rc = serve_stages_open(&x->stages, x->config, x->specs, err);
     if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, server, err), err);
-    if (rc == 0 && (nodes_path || server)) rc = check_nodes(x, err);
-    if (rc == SHOAL_EINVALID && server && x->nodes) { /* a gateway goes on without it, and so does this */
+    bool is_new = x->file && x->n_now == 0;
+    if (rc == 0) rc = change_nodes(x, changes, err);
+    if (rc != 0) return rc;
+    if (nodes_path || server) rc = check_nodes(x, err);
+    if (rc == SHOAL_EINVALID && server) { /* a gateway goes on without it, and so does this */
         fprintf(stderr, "shoal plan: %s\n", err->message);
         rc = 0;
     }
@@ -99,10 +130,8 @@ static int make_plan(planning *x, const char *path, const char *nodes_path, cons
         plan_live_restrict(&x->live, &x->models[x->n_models++]);
     }
     size_t n = x->n_models;
-    if (x->file && x->file->n_now == 0) return placement_grow(&x->p, x->nodes, x->n_nodes, x->models, n, err);
-    const placement_now *now = x->file ? x->file->now : x->live.now;
-    return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, now,
-                          x->file ? x->file->n_now : x->live.n_now, err);
+    if (is_new) return placement_grow(&x->p, x->nodes, x->n_nodes, x->models, n, err);
+    return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, x->now, x->n_now, err);
 }
 
 static void planning_done(planning *x)
@@ -113,6 +142,7 @@ static void planning_done(planning *x)
     if (x->config) serve_models_free(x->specs, x->config->n_models);
     config_nodes_free(x->file);
     node_free(x->here);
+    plan_what_if_done(&x->changed);
     plan_live_done(&x->live);
     config_free(x->config);
 }
@@ -302,6 +332,7 @@ static int cmd_plan_run(int argc, char **argv)
 {
     bool json = false;
     const char *nodes_path = NULL, *server = NULL;
+    cli_list changes = {0};
     planning x = {0};
     shoal_err err;
     const cli_option options[] = {
@@ -310,6 +341,9 @@ static int cmd_plan_run(int argc, char **argv)
         CLI_STRING('s', "server", "URL",
                    "plan from what runs now on that gateway's machines: what it would do with this file",
                    &server),
+        CLI_LIST(0, "what-if", "CHANGE",
+                 "plan as if it had happened: gone:NODE, drains:NODE or joins:FILE (machines as for --nodes)",
+                 &changes),
         CLI_CA,
         CLI_JSON(&json),
         CLI_END,
@@ -319,7 +353,7 @@ static int cmd_plan_run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     rc = nodes_path && server
              ? err_set(&err, SHOAL_EINVALID, "give the nodes with --nodes or --server, not both")
-             : make_plan(&x, a.v[0], nodes_path, server, &err);
+             : make_plan(&x, a.v[0], nodes_path, server, &changes, &err);
     if (rc == 0 && json && cmd_plan_print_json(&x) != 0) rc = err_nomem(&err);
     if (rc == 0 && !json) print_text(&x);
     rc = rc != 0 ? cli_fail(&cmd_plan, &err) : x.p.n_gaps > 0 ? CLI_FAILED : CLI_OK;
