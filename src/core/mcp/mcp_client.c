@@ -16,8 +16,8 @@
 #include "logging/log.h"
 #include "mcp/mcp_impl.h"
 
-enum { TOOLS_MAX = 512, PAGES_MAX = 16, CONNECTIONS_MAX = 64, PER_HOST_MAX = 16, ENV_FILE_MAX = 65536 };
-enum { UNHEARD_MAX = 3, TIMER_SLACK_MS = 20 };
+enum { PAGES_MAX = 16, CONNECTIONS_MAX = 64, PER_HOST_MAX = 16, ENV_FILE_MAX = 65536 };
+enum { UNHEARD_MAX = 3, LATE_MAX = 3, TIMER_SLACK_MS = 20 };
 #define VERSION "2025-06-18"
 /* With a handshake, and with tools as this client knows them. */
 static const char *const VERSIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
@@ -32,6 +32,7 @@ struct mcp_call {
     bool waits, ended, again; /* for the handshake; its end is known; it was sent a second time */
     json_t *result;
     unsigned n_pages;
+    size_t list_bytes; /* of the pages so far */
     int status;
     char message[480];
     char refusal[48]; /* for the log: the words of the server may quote what it was sent. "": none */
@@ -263,18 +264,32 @@ static void call_go(mcp_call *c)
     open_session(c->s);
 }
 
-/* One more page of tools. SHOAL_E... */
-static int add_page(mcp_call *c, const json_t *page, const char **why)
+/* One more page of tools, n_bytes of JSON. SHOAL_E... */
+static int add_page(mcp_call *c, const json_t *page, size_t n_bytes, shoal_err *err)
 {
+    const mcp_rule *r = c->s->rule;
     json_t *tools = json_object_get(page, "tools");
-    *why = "its list of tools is none";
-    if (!json_is_array(tools)) return SHOAL_EPROTOCOL;
-    *why = "it lists more tools than any model can be offered";
-    if (json_array_size(tools) + mcp_tools_count(c->result) > TOOLS_MAX || ++c->n_pages > PAGES_MAX)
-        return SHOAL_ELIMIT;
-    *why = "out of memory";
-    if (!c->result && !(c->result = json_pack("{s:[]}", "tools"))) return SHOAL_ENOMEM;
-    return json_array_extend(json_object_get(c->result, "tools"), tools) ? SHOAL_ENOMEM : 0;
+    c->list_bytes += n_bytes;
+    if (!json_is_array(tools)) return err_set(err, SHOAL_EPROTOCOL, "its list of tools is none");
+    if (json_array_size(tools) + mcp_tools_count(c->result) > r->max_tools)
+        return err_set(err, SHOAL_ELIMIT, "it lists more than %llu tools, the most that its max_tools allows",
+                       (unsigned long long)r->max_tools);
+    if (c->list_bytes > r->tools_bytes)
+        return err_set(err, SHOAL_ELIMIT,
+                       "its list of tools is longer than %llu KiB, the most that its tools_kb allows",
+                       (unsigned long long)r->tools_bytes >> 10);
+    if (++c->n_pages > PAGES_MAX)
+        return err_set(err, SHOAL_ELIMIT, "its list of tools has more than %d pages", PAGES_MAX);
+    if (!c->result && !(c->result = json_pack("{s:[]}", "tools"))) return err_nomem(err);
+    return json_array_extend(json_object_get(c->result, "tools"), tools) ? err_nomem(err) : 0;
+}
+
+static void forget_pages(mcp_call *c)
+{
+    json_decref(c->result);
+    c->result = NULL;
+    c->n_pages = 0;
+    c->list_bytes = 0;
 }
 
 static void send_list(mcp_call *c, const char *cursor);
@@ -283,19 +298,24 @@ static void on_answer(void *user, int status, const char *message, const json_t 
 {
     mcp_call *c = user;
     const json_t *error = json_object_get(c->rpc->answer.root, "error");
+    size_t n_bytes = c->rpc->answer_bytes;
+    shoal_err err = {0};
     if (error)
         snprintf(c->refusal, sizeof c->refusal, "it refused, code %lld",
                  (long long)json_integer_value(json_object_get(error, "code")));
     c->rpc = NULL;
+    if (c->ask.tool) c->s->n_late = 0;
     if (lost && !c->again) { /* it forgot the session, and did nothing */
         c->again = true;
+        forget_pages(c);
         call_go(c);
         return;
     }
     if (status == 0 && c->ask.tool) {
         c->result = json_incref((json_t *)(uintptr_t)result);
     } else if (status == 0) {
-        status = add_page(c, result, &message);
+        status = add_page(c, result, n_bytes, &err);
+        message = err.message;
         if (status == 0 && mcp_next_cursor(result)) {
             send_list(c, mcp_next_cursor(result));
             return;
@@ -354,15 +374,42 @@ static void tell_cancelled(mcp_call *c)
     buf_done(&message);
 }
 
+/* A program may list its tools and let every call of them hang. A call's own deadline may be short, so the calls in a row
+ * must have taken the rule's timeout, too. */
+static bool lets_calls_hang(const mcp_call *c)
+{
+    mcp_server *s = c->s;
+    if (!c->ask.tool) return false;
+    if (s->n_late++ == 0) s->late_ns = c->start_ns;
+    return s->n_late >= LATE_MAX &&
+           clock_ms_since(s->late_ns) + TIMER_SLACK_MS >= (double)s->rule->timeout_ms;
+}
+
+/* NULL: the program is to run on. */
+static const char *why_to_end_program(const mcp_call *c)
+{
+    if (!c->rpc || c->s->rule->url) return NULL;
+    if (++c->s->n_unheard >= UNHEARD_MAX) return "its program says nothing any more";
+    return lets_calls_hang(c) ? "its program answers no calls of tools any more" : NULL;
+}
+
+/* The next call starts it again. */
+static void end_program(mcp_server *s, const char *why)
+{
+    LOG(LOG_WARN, "mcp", "program_ended", LOG_S("server", s->rule->name), LOG_S("error", why));
+    mcp_server_broken(s, SHOAL_EUNAVAILABLE, why);
+}
+
 static void too_late(mcp_call *c)
 {
     char message[120];
     snprintf(message, sizeof message, "it did not answer within %.0f ms", clock_ms_since(c->start_ns));
     tell_cancelled(c);
-    bool waited = c->waits, unheard = c->rpc && !c->s->rule->url && ++c->s->n_unheard >= UNHEARD_MAX;
+    bool waited = c->waits;
+    const char *why = why_to_end_program(c);
     end_later(c, SHOAL_EDEADLINE, message);
     if (waited && is_stuck(c->s)) fail_waiting(c->s, SHOAL_EDEADLINE, message);
-    if (unheard) mcp_server_broken(c->s, SHOAL_EUNAVAILABLE, "its program says nothing any more");
+    if (why) end_program(c->s, why);
 }
 
 static uint64_t time_left_ms(const mcp_call *c)
@@ -450,11 +497,13 @@ void mcp_server_heard(mcp_server *s, const char *text, size_t n)
     mcp_rpc *of = NULL;
     list_each (r, &s->rpcs, mcp_rpc, link)
         if (m.answers && r->id == m.id) of = r;
-    if (!of) { /* of a call that was given up */
+    if (!of) { /* of a call that was given up: it is slow, and does not hang */
+        if (m.answers) s->n_late = 0;
         json_decref(m.root);
         return;
     }
     of->answer = m;
+    of->answer_bytes = n;
     if (n > s->rule->max_bytes) {
         json_decref(m.root);
         of->answer = (mcp_message){0};

@@ -41,6 +41,7 @@ static int take(void *user, const char *data, size_t n)
     if (r->fault) return r->fault;
     if (m.answers && m.id == r->id) {
         r->answer = m;
+        r->answer_bytes = n;
         return 1;
     }
     json_decref(m.root);

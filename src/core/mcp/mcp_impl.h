@@ -25,6 +25,7 @@ struct mcp_rpc {
     char with[MCP_SESSION_MAX];    /* that it was sent with */
     bool opens;                    /* initialize: its answer says which session there is */
     mcp_message answer;            /* root NULL: not yet */
+    size_t answer_bytes;           /* of its JSON */
     int fault;                     /* of reading it */
     shoal_err why;
     void *user;
@@ -54,6 +55,8 @@ struct mcp_server {
     int64_t last_id;
     mcp_program *program;
     unsigned n_unheard; /* calls in a row that were given up while the program said nothing */
+    unsigned n_late;    /* calls of tools in a row that were given up, whatever else the program said */
+    uint64_t late_ns;   /* when the first of them began */
     mcp_rpc *opening;
     uint64_t opening_ns; /* when the latest handshake began */
     list_node rpcs, calls;

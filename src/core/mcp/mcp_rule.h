@@ -25,9 +25,10 @@ typedef struct mcp_rule {
     const char *ca;
     const char **tools; /* that may be offered to models and called */
     size_t n_tools;
-    uint64_t timeout_ms; /* of an answer */
-    uint64_t max_bytes;  /* of an answer */
-    uint64_t text_bytes; /* of it that a model reads */
+    uint64_t timeout_ms;             /* of an answer */
+    uint64_t max_bytes;              /* of an answer */
+    uint64_t text_bytes;             /* of it that a model reads */
+    uint64_t max_tools, tools_bytes; /* that it may list, all pages together */
 } mcp_rule;
 
 /* SHOAL_EINVALID begins with where: "mcp_servers[0].url: ...". */

@@ -578,6 +578,9 @@ static const config_field mcp_rows[] = {
     UINT("max_kb", mcp_rule, max_bytes, 1, 16384, "longest answer", .unit = KIB, .otherwise = 256),
     UINT("text_kb", mcp_rule, text_bytes, 1, 1024, "of a result that a model reads", .unit = KIB,
          .otherwise = 8),
+    UINT("max_tools", mcp_rule, max_tools, 1, 4096, "tools that it may list", .otherwise = 512),
+    UINT("tools_kb", mcp_rule, tools_bytes, 1, 16384, "longest list of tools", .unit = KIB,
+         .otherwise = 1024),
 };
 RECORD(mcp_server, mcp_rule, mcp_rows);
 
