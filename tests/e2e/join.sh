@@ -73,6 +73,11 @@ until_true "it reports" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep 
 "$SHOAL_BIN" nodes --server "$url" | grep -qE '^kitchen-pi +node +house +[1-9]' || fail "$("$SHOAL_BIN" nodes --server "$url")"
 [ "$(stat -c %a "$work/pi/member.pem")" = 600 ] || fail "others may read the key"
 if command -v openssl >/dev/null; then
+    for kind in certificate:member.pem ca:ca.crt; do
+        end=$(date -d "$(openssl x509 -in "$gw/${kind#*:}" -noout -enddate | cut -d= -f2)" +%s)
+        curl -s "$url/metrics" | grep -qx "shoal_certificate_expiry_timestamp_seconds{use=\"cluster\",kind=\"${kind%:*}\"} $end" ||
+            fail "${kind#*:} ends at $end: $(curl -s "$url/metrics" | grep certificate)"
+    done
     openssl verify -CAfile "$gw/ca/ca.crt" "$work/pi/member.pem" >/dev/null 2>&1 || fail "openssl does not believe it"
     openssl x509 -in "$work/pi/member.pem" -noout -ext subjectAltName | grep -q 'URI:shoal://attic/node/kitchen-pi' ||
         fail "$(openssl x509 -in "$work/pi/member.pem" -noout -text)"

@@ -36,6 +36,9 @@ done
 ask 401 "$url/v1/models"
 ask 401 "$url/metrics"
 ask 200 -H 'Authorization: Bearer sk-first' "$url/metrics"
+end=$(date -d "$(openssl x509 -in "$work/cert.pem" -noout -enddate | cut -d= -f2)" +%s)
+grep -qx "shoal_certificate_expiry_timestamp_seconds{use=\"listener\",kind=\"certificate\"} $end" "$work/a" ||
+    fail "the certificate ends at $end: $(grep certificate "$work/a")"
 ask 200 "$url/healthz"
 
 curl -s -m 5 "http://127.0.0.1:$port/healthz" >/dev/null && fail "clear text was answered on the TLS port"

@@ -87,6 +87,11 @@ for signal in TERM KILL; do
     done
 done
 curl -s "$url/metrics" | grep -qE '^shoal_moves_total\{cause="lost"\} [1-9]' || fail "no stream has moved"
+for kind in certificate:gateway.crt ca:ca.crt; do
+    end=$(date -d "$(openssl x509 -in "$work/${kind#*:}" -noout -enddate | cut -d= -f2)" +%s)
+    curl -s "$url/metrics" | grep -qx "shoal_certificate_expiry_timestamp_seconds{use=\"workers\",kind=\"${kind%:*}\"} $end" ||
+        fail "${kind#*:} ends at $end: $(curl -s "$url/metrics" | grep certificate)"
+done
 
 # ---- who is not let in
 knock() { # NAME: a TLS client with its certificate, "-": without; what it hears

@@ -28,6 +28,11 @@ uint64_t control_now_ns(const control *g)
     return g->e->now_ns(g->e->user);
 }
 
+const tls_context *control_tls(const control *g)
+{
+    return g->tls;
+}
+
 int control_port(const control *g)
 {
     return grpc_server_port(g->server);
@@ -107,6 +112,7 @@ static void control_on_tick(void *user)
     if (!g->jobs && node_credential_tick(&g->credential, control_now(), &changed, &err) != 0)
         LOG(LOG_ERROR, "control", "state_unread", LOG_S("reason", err.message));
     if (changed) read_files_again(g, changed);
+    if (!g->follow) tls_expiry_tell(&g->expiry, g->tls, "control", control_now()); /* else it tells */
     if (changed & NODE_CREDENTIAL_CRL) {
         control_attach_tell_revoked(g);
         g->recheck = true; /* when they have heard why */

@@ -22,6 +22,7 @@
 #include "cluster/registry.h"
 #include "control/member_table.h"
 #include "time/env.h"
+#include "wire/tls.h"
 
 typedef struct control control;
 
@@ -49,6 +50,7 @@ enum {
 /* Errors as node_credential_open's, and SHOAL_EIO when it cannot listen there. */
 int control_open(control **ret, uv_loop_t *loop, const control_options *o, shoal_err *err);
 int control_port(const control *g);
+const tls_context *control_tls(const control *g); /* with this gateway's certificate; borrowed */
 const char *control_name(const control *g);
 const char *control_state(const control *g); /* the state folder, with its certificate */
 const member_table *control_member_table(const control *g);

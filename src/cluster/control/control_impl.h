@@ -12,6 +12,7 @@
 #include "control/attach_limit.h"
 #include "trust/guard.h"
 #include "grpc/grpc.h"
+#include "wire/tls_expiry.h"
 
 typedef struct control_job control_job;
 typedef struct placer placer;
@@ -20,6 +21,7 @@ struct control {
     uv_loop_t *loop;
     node_credential credential;
     tls_context *tls, *as_client;
+    tls_expiry expiry; /* of tls */
     connector_remote *far; /* NULL: workers of other machines are not reached */
     grpc_server *server;
     member_table *member_table;

@@ -16,6 +16,7 @@
 #include "trust/key.h"
 #include "grpc/grpc.h"
 #include "wire/env_uv.h"
+#include "wire/tls_expiry.h"
 
 enum {
     PAUSE_MIN_MS = 250,
@@ -51,6 +52,7 @@ struct attach {
     size_t n_hello;
     credential own;
     tls_context *tls;
+    tls_expiry expiry;
     attach_link *now, *next; /* next: with a new certificate, or at home, until it is welcomed */
     env loop_time;
     const env *e; /* time and timers: loop_time, or what the caller gave */
@@ -490,6 +492,7 @@ static void attach_on_tick(void *user)
     attach *a = user;
     attach_link *l = a->now;
     a->e->timer_start(a->tick, REPORT_MS);
+    tls_expiry_tell(&a->expiry, a->tls, "attach", wall(a));
     if (l && l->call && heard_until_ns(a) - l->heard_ns > SILENCE_MS * UINT64_C(1000000)) {
         link_lost(l, "nothing was heard of the gateway for too long");
         return;

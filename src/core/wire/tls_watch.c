@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "logging/log.h"
+#include "wire/tls_expiry.h"
 #include "wire/tls_link.h"
 
 enum { N_FILES = 4 };
@@ -29,6 +30,7 @@ struct tls_watch {
     const char *component;
     stamps seen;
     bool unread; /* what was seen could not be used */
+    tls_expiry expiry;
 };
 
 static stamp stamp_of(const char *path)
@@ -53,13 +55,11 @@ static stamps look(const tls_watch *w)
     return all;
 }
 
-static void watch_due(void *user)
+static void follow(tls_watch *w)
 {
-    tls_watch *w = user;
     shoal_err err;
     stamps now = look(w);
     bool changed = memcmp(&now, &w->seen, sizeof now) != 0;
-    w->time.timer_start(w->timer, TLS_WATCH_MS);
     if (!changed && !w->unread) return;
     int rc = tls_context_reload(w->context, &err);
     w->seen = now; /* from before it was read: what came meanwhile is found next time */
@@ -69,6 +69,14 @@ static void watch_due(void *user)
     else if (changed)
         LOG(LOG_WARN, w->component, "certificate_unusable", LOG_S("reason", err.message),
             LOG_S("effect", "the one before is shown until this is mended"));
+}
+
+static void watch_due(void *user)
+{
+    tls_watch *w = user;
+    w->time.timer_start(w->timer, TLS_WATCH_MS);
+    follow(w);
+    tls_expiry_tell(&w->expiry, w->context, w->component, env_wall_s(&w->time));
 }
 
 int tls_watch_new(tls_watch **ret, const env *time, tls_context *context, const char *component,
@@ -83,6 +91,7 @@ int tls_watch_new(tls_watch **ret, const env *time, tls_context *context, const 
         return err_nomem(err);
     }
     w->seen = look(w);
+    tls_expiry_tell(&w->expiry, context, component, env_wall_s(time));
     time->timer_start(w->timer, TLS_WATCH_MS);
     *ret = w;
     return 0;

@@ -3,7 +3,7 @@
  * Each TLS_WATCH_MS the files are looked at (what stat tells of them, links followed, as Kubernetes replaces the
  * files of a volume). A change is a line in the log: event=certificate_renewed, or certificate_unusable with the
  * reason. What cannot be read, such as a certificate whose key has not come yet, is tried again each time; until then
- * the context stays as it was.
+ * the context stays as it was. Certificates that are about to expire are warned of (tls_expiry.h).
  *
  *     tls_watch_new(&w, &env, context, "worker", &err);
  *     tls_watch_free(w);      // before the context's last reference goes

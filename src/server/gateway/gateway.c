@@ -192,6 +192,11 @@ void gateway_set_control(gateway *g, control *at)
     g->control = at;
 }
 
+void gateway_show_workers_tls(gateway *g, tls_context *t)
+{
+    g->workers_tls = tls_context_ref(t);
+}
+
 static const json_t *loadable(const gateway *g)
 {
     const model_manager *k = g->model_manager;
@@ -287,6 +292,7 @@ void gateway_free(gateway *g)
     span_ring_free(g->spans);
     tls_watch_free(g->tls_watch);
     tls_context_unref(g->tls);
+    tls_context_unref(g->workers_tls);
     for (int i = 0; i < METRICS_N_FORMS; i++) buf_done(&g->metrics_text[i]);
     buf_done(&g->openapi);
     for (int i = 0; i < 2; i++) buf_done(&g->openapi_packed[i]);

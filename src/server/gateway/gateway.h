@@ -27,6 +27,8 @@ const gateway_config *gateway_config_now(const gateway *g); /* until the next re
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */
 void gateway_set_control(gateway *g, control *at);
+/* What workers at addresses of their own are called with, for the metrics of certificates; referenced. Once. */
+void gateway_show_workers_tls(gateway *g, tls_context *t);
 /* Who loads and unloads models (model_manager.h); NULL: nobody. As the control plane. */
 void gateway_show_model_manager(gateway *g, const model_manager *k);
 /* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until

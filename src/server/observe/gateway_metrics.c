@@ -4,10 +4,23 @@
 #include "base/clock.h"
 #include "os/handover.h"
 #include "cluster/node.h"
+#include "control/control.h"
 #include "request/confidence_watch.h"
 #include "request/metrics_vllm.h"
+#include "wire/tls_expiry.h"
 
 #define METRICS_KEPT_NS 1000000000u
+
+static void put_certificates(metrics *m, const char *use, const tls_context *t)
+{
+    for (int w = 0; t && w < TLS_N_WHATS; w++) {
+        const char *kind = tls_what_name((tls_what)w);
+        tls_validity v;
+        if (!tls_context_validity(t, (tls_what)w, &v)) continue;
+        metrics_set(m, METRIC_CERT_UNTIL, (double)v.until_s, use, kind, NULL);
+        metrics_set(m, METRIC_CERT_FROM, (double)v.from_s, use, kind, NULL);
+    }
+}
 
 void gateway_metrics_collect(gateway *g)
 {
@@ -23,6 +36,9 @@ void gateway_metrics_collect(gateway *g)
     metrics_set(m, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
     metrics_set_work(m, METRIC_LOOP_WORK, loop_work_get());
     metrics_set(m, METRIC_LOOP_WORK_MAX, (double)loop_work_get()->max_bytes, NULL, NULL, NULL);
+    put_certificates(m, "listener", g->tls);
+    put_certificates(m, "cluster", g->control ? control_tls(g->control) : NULL);
+    put_certificates(m, "workers", g->workers_tls);
 }
 
 /* Writing all series takes most of a millisecond, so it is done at most once a second, for whoever asks. */

@@ -74,6 +74,7 @@ struct gateway {
     int port;                              /* of `listen`; 0: a Unix socket */
     char *own_socket;                      /* of this user's commands (listen.c); NULL: none */
     tls_context *tls;                      /* NULL: clear text */
+    tls_context *workers_tls;              /* of workers that others start; NULL: clear text */
     struct tls_watch *tls_watch;
     struct grpc_ingress *grpc;
     gateway_request *requests;                   /* being answered, */

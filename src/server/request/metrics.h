@@ -115,6 +115,11 @@
       "Spans, metrics and log records that the OpenTelemetry collector took: traces, metrics or logs.")     \
     X(METRIC_OTEL_DROPPED, "shoal_otel_dropped_total", COUNTER, "signal,reason",                            \
       "Those that it did not get: queue_full, memory, refused, partial, late, stopped or missed.")          \
+    X(METRIC_CERT_UNTIL, "shoal_certificate_expiry_timestamp_seconds", GAUGE, "use,kind",                   \
+      "When a TLS certificate of the server expires, in seconds since 1970; use: listener, cluster or "     \
+      "workers.")                                                                                           \
+    X(METRIC_CERT_FROM, "shoal_certificate_start_timestamp_seconds", GAUGE, "use,kind",                     \
+      "Since when it is valid; kind: certificate (what is shown) or ca (what peers are checked by).")       \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \
     X(METRIC_MODEL_READY, "shoal_model_replicas_ready", GAUGE, "model",                                     \
       "Replicas that take calls; 0 also of a model without any.")                                           \

@@ -558,6 +558,7 @@ static int open_workers_tls(server *s, shoal_err *err)
     if (rc != 0) return err_prefix(err, rc, "discovery.tls");
     s->far.workers_name = t->name;
     registry_require_names(s->registry);
+    gateway_show_workers_tls(s->gateway, s->far.workers_tls);
     return tls_watch_new(&s->workers_tls, &time, s->far.workers_tls, "discovery", err);
 }
 
