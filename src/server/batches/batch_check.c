@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "batches/batch_put.h"
-
-enum { PIECE_BYTES = 256 << 10 };
+#include "batches/batch_window.h"
 
 typedef struct checker {
     const batch_check *of;
@@ -96,19 +95,21 @@ static int find_duplicates(checker *c)
 static int read_lines(checker *c, store *s, steps *count, shoal_err *err)
 {
     batch_reader r = {.most_bytes = c->of->most_line_bytes};
-    char *piece = malloc(PIECE_BYTES);
+    batch_window w = {0};
+    const char *piece;
     int64_t size = 0;
-    int rc = piece ? store_file_size(s, c->of->input, &size, err) : err_nomem(err);
+    int rc = store_file_size(s, c->of->input, &size, err);
+    int64_t most = batch_window_bytes(size);
     for (int64_t at = 0; rc == 0 && at < size;) {
-        int64_t n = size - at < PIECE_BYTES ? size - at : PIECE_BYTES;
-        rc = store_file_read(s, c->of->input, at, n, piece, err);
+        int64_t n = size - at < most ? size - at : most;
+        rc = batch_window_read(&w, s, c->of->input, at, n, &piece, err);
         if (rc == 0) rc = batch_reader_push(&r, piece, (size_t)n, on_line, c, err);
         if (rc == 0) rc = steps_add(count, (size_t)n, err);
         at += n;
     }
     if (rc == 0) rc = batch_reader_end(&r, on_line, c, err);
     batch_reader_done(&r);
-    free(piece);
+    batch_window_done(&w);
     return rc;
 }
 

@@ -14,6 +14,7 @@
 
 #include "batches/batch_check.h"
 #include "batches/batch_put.h"
+#include "batches/batch_window.h"
 #include "json/json.h"
 #include "logging/log.h"
 #include "request/gateway_state.h"
@@ -27,6 +28,7 @@ enum {
     ROOM_MS = 30000,    /* of a key whose files take all that they may */
     SCAN_MS = 30000,    /* for batches that another gateway took in */
     SWEEP_MS = 3600000, /* for what is old */
+    WINDOWS_MAX = 16,   /* batches that have a part of their input in memory */
 };
 #define MS 1000000u
 
@@ -47,6 +49,7 @@ struct batch_entry {  /* a batch that has not ended */
     batch_status ended;
     batch_check check;
     store_batch_end end;
+    batch_window window; /* of its input: that of the slot that fetches */
     char names[2][64];
 };
 
@@ -152,6 +155,7 @@ static void remove_entry(batch_runner *r, batch_entry *e)
     while (*at != e) at = &(*at)->next;
     *at = e->next;
     if (r->last == e) r->last = NULL;
+    batch_window_done(&e->window);
     free(e);
 }
 
@@ -363,7 +367,7 @@ static int work_fetch(executor_job *job, const executor_tools *t, shoal_err *err
     slot *s = (slot *)((char *)job - offsetof(slot, job));
     batch_line line = {0};
     batch_fault f;
-    char *text = NULL;
+    const char *text;
     int64_t after = s->e->cursor, has = 0;
     int rc = store_batch_bytes(t->store, &has, err);
     if (rc == 0 && has >= s->most_bytes)
@@ -376,12 +380,10 @@ static int work_fetch(executor_job *job, const executor_tools *t, shoal_err *err
         after = s->line.n;
     } while (rc == 1 && is_taken(s, after));
     if (rc != 1) return rc;
-    if (!(text = malloc((size_t)s->line.n_bytes + 1))) return err_nomem(err);
-    rc = store_file_read(t->store, s->e->input, s->line.start, s->line.n_bytes, text, err);
+    rc = batch_window_read(&s->e->window, t->store, s->e->input, s->line.start, s->line.n_bytes, &text, err);
     if (rc == 0) rc = batch_line_parse(&line, text, (size_t)s->line.n_bytes, s->e->endpoint, &f);
     if (rc == 0) rc = batch_line_put_body(&s->body, &line, s->e->endpoint);
     json_drop(line.root);
-    free(text);
     return rc == 0 ? 1 : rc == SHOAL_ENOMEM ? err_nomem(err) : rc;
 }
 
@@ -401,6 +403,7 @@ static void done_fetch(executor_job *job)
         e->exhausted = !e->postponed;
         e->cursor = e->postponed ? e->postponed - 1 : e->cursor;
         e->postponed = 0;
+        batch_window_done(&e->window);
     } else if (s->line.n &&
                (job->rc == SHOAL_ENOTFOUND || job->rc == SHOAL_EFORMAT || job->rc == SHOAL_EINVALID)) {
         e->cursor =
@@ -442,6 +445,14 @@ static batch_entry *next_entry(batch_runner *r)
     return NULL;
 }
 
+static void spare_windows(batch_runner *r, const batch_entry *next)
+{
+    size_t n = 0;
+    for (batch_entry *e = r->entries; e; e = e->next)
+        if (e != next && !is_fetching(r, e) && e->window.bytes && ++n >= WINDOWS_MAX)
+            batch_window_done(&e->window);
+}
+
 static bool start_fetch(slot *s)
 {
     batch_entry *e = next_entry(s->r);
@@ -449,6 +460,7 @@ static bool start_fetch(slot *s)
     s->n_taken = 0;
     for (size_t i = 0; i < BATCH_SLOTS; i++)
         if (s->r->slots[i].e == e) s->taken[s->n_taken++] = s->r->slots[i].line.n;
+    spare_windows(s->r, e);
     s->e = e;
     s->r->last = e;
     e->n_slots++;

@@ -11,7 +11,7 @@
 #include "base/name.h"
 #include "retrieve/store_impl.h"
 
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 
 #define COLLECTION_TABLE                                                                                   \
     "(id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, shared INTEGER NOT NULL, name TEXT NOT "  \
@@ -35,6 +35,16 @@
     " INTEGER NOT NULL, custom_id TEXT NOT NULL, state INTEGER NOT NULL DEFAULT 0, answer BLOB,"            \
     " UNIQUE(batch, n));"
 
+/* What files take, by owner. In `files` the owner stands behind the content, so to find one's files there is a walk over the
+ * pages of all. */
+#define FILE_SIZES                                                                                         \
+    "CREATE TABLE file_sizes(owner TEXT NOT NULL, purpose TEXT NOT NULL, file INTEGER NOT NULL, n_bytes "  \
+    "INTEGER NOT NULL, PRIMARY KEY(owner, purpose, file)) WITHOUT ROWID;"                                  \
+    "CREATE TRIGGER file_comes AFTER INSERT ON files BEGIN INSERT INTO file_sizes VALUES(new.owner, "      \
+    "new.purpose, new.id, length(new.content)); END;"                                                      \
+    "CREATE TRIGGER file_goes AFTER DELETE ON files BEGIN DELETE FROM file_sizes WHERE owner = old.owner " \
+    "AND purpose = old.purpose AND file = old.id; END;"
+
 static const char SCHEMA[] =
     "CREATE TABLE collections" COLLECTION_TABLE COLLECTION_INDEX
     "CREATE TABLE documents(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, source TEXT "
@@ -50,9 +60,9 @@ static const char SCHEMA[] =
     "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);"
     "CREATE TABLE files(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, purpose TEXT NOT NULL,"
     " created INTEGER NOT NULL, content BLOB NOT NULL, owner TEXT NOT NULL DEFAULT '', expires INTEGER NOT "
-    "NULL DEFAULT 0);" BATCH_TABLES;
+    "NULL DEFAULT 0);" BATCH_TABLES FILE_SIZES;
 
-/* Version 1 knew no owners: what it holds is shared. Version 2 knew no batches. */
+/* Version 1 knew no owners: what it holds is shared. Version 2 knew no batches, version 3 not what files take. */
 static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
     "CREATE TABLE collections_2" COLLECTION_TABLE
     "INSERT INTO collections_2 SELECT id, '', 1, name, title, metadata, model, digest, dims, piece_bytes,"
@@ -61,6 +71,7 @@ static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
     "ALTER TABLE collections_2 RENAME TO collections;" COLLECTION_INDEX
     "ALTER TABLE files ADD COLUMN owner TEXT NOT NULL DEFAULT '';",
     "ALTER TABLE files ADD COLUMN expires INTEGER NOT NULL DEFAULT 0;" BATCH_TABLES,
+    FILE_SIZES "INSERT INTO file_sizes SELECT owner, purpose, id, length(content) FROM files;",
 };
 
 /* ---- errors and statements -------------------------------------------------------------------------- */

@@ -417,7 +417,7 @@ int store_batch_bytes(store *s, int64_t *ret, shoal_err *err)
 {
     sqlite3_stmt *st;
     int rc = store_prepare(s, &st, err,
-                           "SELECT (SELECT coalesce(sum(length(content)), 0) FROM files WHERE owner = ?1"
+                           "SELECT (SELECT coalesce(sum(n_bytes), 0) FROM file_sizes WHERE owner = ?1"
                            " AND purpose IN ('batch', 'batch_output'))"
                            " + (SELECT coalesce(sum(n_bytes), 0) FROM batches WHERE owner = ?1)");
     if (rc != 0) return rc;

@@ -14,7 +14,9 @@
 
 #include "batches/batch_check.h"
 #include "batches/batch_put.h"
+#include "batches/batch_window.h"
 #include "json/json.h"
+#include "retrieve/store_impl.h"
 
 #define assert_ok(call)                                                    \
     do {                                                                   \
@@ -274,6 +276,95 @@ static void what_is_wrong_is_said_by_line(void **state)
     close_bench(&b);
 }
 
+/* ---- what reading costs --------------------------------------------------------------------------------- */
+
+/* Pages of the store that were looked at since the last call. */
+static int64_t pages(bench *b)
+{
+    int hit = 0, miss = 0, unused = 0;
+    sqlite3_db_status(b->s->file.db, SQLITE_DBSTATUS_CACHE_HIT, &hit, &unused, 1);
+    sqlite3_db_status(b->s->file.db, SQLITE_DBSTATUS_CACHE_MISS, &miss, &unused, 1);
+    return (int64_t)hit + miss;
+}
+
+enum { LONG_LINE = 8192 };
+
+static int64_t put_long(bench *b, int n_lines)
+{
+    buf text = {0};
+    for (int i = 1; i <= n_lines; i++) {
+        size_t end = text.len + LONG_LINE;
+        buf_printf(&text,
+                   "{\"custom_id\":\"%d\",\"method\":\"POST\",\"url\":\"/v1/embeddings\",\"body\":{\"x\":\"",
+                   i);
+        while (text.len < end - 4) buf_putc(&text, 'x');
+        buf_puts(&text, "\"}}\n");
+    }
+    int64_t id = put_file(b, text.data);
+    buf_done(&text);
+    return id;
+}
+
+static void answer_all(bench *b, int64_t id, int64_t input, int n_lines)
+{
+    shoal_err err = {0};
+    store_batch_line l = {0};
+    batch_window w = {0};
+    buf a = {0};
+    int64_t has;
+    int n = 0;
+    say(&a, "{}");
+    while (store_batch_next(b->s, id, l.n, b->mem, &l, &err) == 1) {
+        const char *text;
+        batch_line line;
+        batch_fault f;
+        assert_ok(store_batch_bytes(b->s, &has, &err));
+        assert_ok(batch_window_read(&w, b->s, input, l.start, l.n_bytes, &text, &err));
+        assert_ok(batch_line_parse(&line, text, (size_t)l.n_bytes, "/v1/embeddings", &f));
+        assert_string_equal(line.custom_id, l.custom_id);
+        json_drop(line.root);
+        assert_ok(store_batch_answer(b->s, id, l.n, true, &a, INT64_MAX, &err));
+        n++;
+    }
+    assert_int_equal(n, n_lines);
+    assert_int_equal(batch_window_read(&w, b->s, input, l.start, l.n_bytes + 2, &(const char *){0}, &err),
+                     SHOAL_EFORMAT); /* behind its end */
+    buf_done(&a);
+    batch_window_done(&w);
+}
+
+/* Of checking a batch and answering its lines. */
+static int64_t cost_of(int n_lines)
+{
+    bench b;
+    shoal_err err = {0};
+    steps count = {0};
+    open_bench(&b);
+    sqlite3_exec(b.s->file.db, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
+    int64_t input = put_long(&b, n_lines), id = make(&b, input, BATCH_OPENAI);
+    const batch_check c = {.id = id,
+                           .input = input,
+                           .now = 20,
+                           .endpoint = "/v1/embeddings",
+                           .most_line_bytes = 2 * LONG_LINE,
+                           .most_lines = n_lines};
+    pages(&b);
+    assert_ok(batch_check_run(&c, b.s, &count, &err));
+    answer_all(&b, id, input, n_lines);
+    int64_t n = pages(&b);
+    close_bench(&b);
+    return n;
+}
+
+/* SQLite walks over the pages of a row up to the place that is read. Four times as many lines took sixteen times as many
+ * pages when each line was read by itself, and when all files were walked over to learn what they take. */
+static void what_is_read_grows_with_the_input(void **state)
+{
+    int64_t few = cost_of(250), many = cost_of(1000);
+    print_message("pages: %lld of 250 lines, %lld of 1000\n", (long long)few, (long long)many);
+    assert_true(many < 6 * few);
+}
+
 /* A write that fails leaves the line unanswered, and what follows answers it. */
 static void a_full_disk_loses_no_answer(void **state)
 {
@@ -374,6 +465,7 @@ int main(void)
         cmocka_unit_test(each_line_is_answered_once),
         cmocka_unit_test(a_cancelled_batch_of_messages_has_one_file),
         cmocka_unit_test(what_is_wrong_is_said_by_line),
+        cmocka_unit_test(what_is_read_grows_with_the_input),
         cmocka_unit_test(a_full_disk_loses_no_answer),
         cmocka_unit_test(a_stored_item_is_no_input),
         cmocka_unit_test(each_owner_has_room_and_files_of_his_own),

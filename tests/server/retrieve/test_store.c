@@ -9,6 +9,7 @@
 #include "json/json.h"
 #include "retrieve/codes.h"
 #include "retrieve/search.h"
+#include "retrieve/store_impl.h"
 #include "retrieve/vector_cache.h"
 
 enum { DIMS = 40 };
@@ -550,6 +551,19 @@ static int64_t put_file(store *s, const char *owner, const char *name, int64_t c
     return f.id;
 }
 
+/* Of the table that triggers fill. */
+static int64_t sizes(const store *s, const char *what)
+{
+    char sql[64];
+    sqlite3_stmt *st;
+    snprintf(sql, sizeof sql, "SELECT %s FROM file_sizes", what);
+    assert_int_equal(sqlite3_prepare_v2(s->file.db, sql, -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return n;
+}
+
 static void files_are_their_owners(void **state)
 {
     bench b;
@@ -574,7 +588,9 @@ static void files_are_their_owners(void **state)
     assert_ok(store_files(b.s, two, NULL, 5, note_file, got, &err));
     assert_string_equal(got, "all ");
     assert_ok(store_file_get(b.s, all, b.mem, &f, NULL, &err));
+    assert_int_equal(sizes(b.s, "count(*)"), 4);
     assert_ok(store_file_delete(b.s, one, &err));
+    assert_int_equal(sizes(b.s, "count(*)"), 3);
     assert_int_equal(store_file_get(b.s, his, b.mem, &f, NULL, &err), SHOAL_ENOTFOUND);
     close_bench(&b);
 }
@@ -636,6 +652,7 @@ static void a_file_of_version_1_is_taken_over(void **state)
         assert_int_equal(store_words(b.s, &c, "words", NULL, hit, 4, &err), 1);
         assert_ok(store_file_get(b.s, 12, b.mem, &f, &content, &err));
         assert_string_equal(content, "abc");
+        assert_int_equal(sizes(b.s, "sum(n_bytes)"), 3);
         if (again == 0) assert_ok(make(b.s, "alice", "new", false, 0, &err));
         if (again == 0) store_close(b.s);
     }
