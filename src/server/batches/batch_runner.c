@@ -46,6 +46,8 @@ struct batch_entry {  /* a batch that has not ended */
     uint64_t asks_after_ns; /* its lines were refused for lack of room: none is taken until then */
     unsigned n_slots;
     uint64_t not_before_ns; /* its job failed: it is tried again then */
+    uint64_t failing_ns;    /* since when its jobs fail; 0: they do not */
+    bool gives_up;          /* when its job fails once more */
     batch_status ended;
     batch_check check;
     store_batch_end end;
@@ -76,6 +78,10 @@ typedef struct slot {
     bool ok;
     unsigned n_tries;
     uint64_t not_before_ns;
+    uint64_t failing_ns; /* since when its answer cannot be stored; 0: it was not tried */
+    bool gives_up;       /* its batch, when that fails once more */
+    bool gave_up;
+    int64_t now;        /* of storing it, in seconds since 1970 */
     int64_t most_bytes; /* of all batches of its owner */
 } slot;
 
@@ -249,18 +255,48 @@ static void scan(batch_runner *r)
     executor_submit(r->g->executor, &r->scan.job);
 }
 
+/* ---- what cannot be written ----------------------------------------------------------------------- */
+
+/* Has a write failed for as long as it is to be tried again? */
+static bool fails_lastingly(const batch_runner *r, uint64_t *since_ns)
+{
+    uint64_t now = now_of(r);
+    if (!*since_ns) *since_ns = now;
+    return now - *since_ns >= r->g->config->batches.write_retry_s * 1000 * MS;
+}
+
+/* In a job whose write has failed with rc, as err says: the batch fails for that reason, if so much can be written. */
+static int give_up(const batch_entry *e, store *s, int64_t now, int rc, shoal_err *err)
+{
+    batch_fault f = {.code = "answers_not_written"};
+    shoal_err unsaid;
+    buf list = {0};
+    if (rc == SHOAL_ECANCELLED) return rc;
+    snprintf(f.message, sizeof f.message, "The answers cannot be written: %.200s", err->message);
+    buf_putc(&list, '[');
+    batch_put_fault(&list, &f, 0);
+    buf_putc(&list, ']');
+    int done = list.failed ? SHOAL_ENOMEM : store_batch_give_up(s, e->id, list.data, now, &unsaid);
+    buf_done(&list);
+    if (done != 0) return rc;
+    LOG(LOG_ERROR, "batches", "given_up", LOG_I("batch", e->id), LOG_S("error", err->message));
+    return 0;
+}
+
 /* ---- a batch's check and end ---------------------------------------------------------------------- */
 
 static void later(batch_entry *e)
 {
     LOG(LOG_WARN, "batches", "cannot_store", LOG_I("batch", e->id), LOG_S("error", e->job.err.message));
+    e->gives_up = fails_lastingly(e->r, &e->failing_ns);
     e->not_before_ns = now_of(e->r) + AGAIN_MS * (uint64_t)MS;
 }
 
 static int work_check(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     batch_entry *e = (batch_entry *)job;
-    return batch_check_run(&e->check, t->store, &job->steps, err);
+    int rc = batch_check_run(&e->check, t->store, &job->steps, err);
+    return rc == 0 || !e->gives_up ? rc : give_up(e, t->store, e->check.now, rc, err);
 }
 
 static void done_check(executor_job *job)
@@ -268,6 +304,7 @@ static void done_check(executor_job *job)
     batch_entry *e = (batch_entry *)job;
     e->busy = false;
     e->validating = job->rc != 0;
+    if (job->rc == 0) e->failing_ns = 0, e->gives_up = false;
     if (job->rc != 0) later(e);
     soon(e->r);
 }
@@ -297,7 +334,11 @@ static void put_missing(void *user, const store_batch *b, batch_status ends, con
 static int work_finish(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     batch_entry *e = (batch_entry *)job;
-    return store_batch_finish(t->store, e->id, &e->end, &e->ended, err);
+    int rc = store_batch_finish(t->store, e->id, &e->end, &e->ended, err);
+    if (rc == 0 || rc == SHOAL_ENOTFOUND || !e->gives_up) return rc;
+    rc = give_up(e, t->store, e->end.now, rc, err);
+    e->ended = BATCH_FAILED;
+    return rc;
 }
 
 static void done_finish(executor_job *job)
@@ -467,7 +508,8 @@ static bool start_fetch(slot *s)
     s->line = (store_batch_line){0};
     s->most_bytes = (int64_t)s->r->g->config->batches.bytes;
     s->n_tries = 0;
-    s->not_before_ns = 0;
+    s->not_before_ns = s->failing_ns = 0;
+    s->gives_up = s->gave_up = false;
     s->state = SLOT_FETCH;
     s->job =
         (executor_job){.work = work_fetch, .done = done_fetch, .queue = EXECUTOR_READS, .owner = e->owner};
@@ -480,13 +522,18 @@ static bool start_fetch(slot *s)
 static int work_store(executor_job *job, const executor_tools *t, shoal_err *err)
 {
     slot *s = (slot *)((char *)job - offsetof(slot, job));
-    return store_batch_answer(t->store, s->e->id, s->line.n, s->ok, &s->answer, s->most_bytes, err);
+    int rc = store_batch_answer(t->store, s->e->id, s->line.n, s->ok, &s->answer, s->most_bytes, err);
+    if (rc == 0 || rc == SHOAL_ELIMIT || !s->gives_up) return rc;
+    rc = give_up(s->e, t->store, s->now, rc, err);
+    s->gave_up = rc == 0;
+    return rc;
 }
 
 static void done_store(executor_job *job)
 {
     slot *s = (slot *)((char *)job - offsetof(slot, job));
     if (job->rc == 0) {
+        s->e->ends = s->e->ends || s->gave_up;
         metrics_add(s->r->g->metrics, METRIC_BATCH_LINES, 1, s->ok ? "ok" : "error", NULL, NULL);
         release(s);
         return;
@@ -498,6 +545,7 @@ static void done_store(executor_job *job)
         return;
     }
     s->state = SLOT_STORE_WAIT;
+    s->gives_up = fails_lastingly(s->r, &s->failing_ns);
     s->not_before_ns = now_of(s->r) + AGAIN_MS * (uint64_t)MS;
     soon(s->r);
 }
@@ -505,6 +553,7 @@ static void done_store(executor_job *job)
 static void submit_store(slot *s)
 {
     s->state = SLOT_STORE;
+    s->now = env_wall_s(&s->r->g->time);
     s->job = (executor_job){
         .work = work_store, .done = done_store, .queue = EXECUTOR_WRITES, .owner = s->e->owner};
     executor_submit(s->r->g->executor, &s->job);

@@ -111,6 +111,7 @@ typedef struct config_batches { /* requests that can wait */
     unsigned max_open;          /* batches of one owner that have not ended */
     uint64_t bytes;             /* of all their files and answers */
     unsigned keep_days;         /* after which they go, with their files */
+    uint64_t write_retry_s;     /* what cannot be written is tried again for so long; then its batch fails */
 } config_batches;
 
 typedef struct config_sessions { /* conversations that are kept */

@@ -227,6 +227,8 @@ const config_help config_help_rows[] = {
     {"batches.keep_days", NULL, NULL,
      "days after which a batch that has ended is deleted, and the files with purpose `batch` and `batch_output`",
      false},
+    {"batches.write_retry_s", NULL, NULL,
+     "seconds for which a write that fails (a full disk) is tried again; then the batch ends as `failed`", false},
     {"sessions", NULL, NULL,
      "stored conversations", false},
     {"sessions.path", "path", "`sessions.db` in the state folder",

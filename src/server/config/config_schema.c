@@ -247,6 +247,8 @@ static const config_field batch_rows[] = {
          .unit = MIB, .otherwise = 900),
     UINT("keep_days", gateway_config, batches.keep_days, 1, 3650, "how long they and their files stay",
          .otherwise = 30),
+    UINT("write_retry_s", gateway_config, batches.write_retry_s, 1, 14 * 24 * 3600,
+         "how long answers that cannot be written are kept", .otherwise = 3600),
 };
 RECORD(batches, gateway_config, batch_rows);
 

@@ -115,6 +115,8 @@ static int work_results(documents_job *a, const executor_tools *t, shoal_err *er
     int rc = store_batch_get(t->store, a->id, BATCH_ANTHROPIC, a->mem, &b, err);
     if (rc == 0 && !batch_status_ends(b.status))
         rc = err_set(err, SHOAL_EINVALID, "the batch has not ended: there are no results yet");
+    if (rc == 0 && b.status == BATCH_FAILED)
+        rc = err_set(err, SHOAL_EINVALID, "the batch has failed: its results could not be written");
     if (rc != 0) return rc;
     a->type = "application/x-jsonl";
     if (!b.output) return 0;

@@ -394,6 +394,24 @@ int store_batch_fail(store *s, int64_t id, const char *errors, int64_t now, shoa
     return store_finish(s, st, 0, err);
 }
 
+int store_batch_give_up(store *s, int64_t id, const char *errors, int64_t now, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    shoal_err unsaid;
+    int rc = store_prepare(s, &st, err,
+                           "UPDATE batches SET status = ?2, at4 = ?3, errors = ?4, n_completed = 0,"
+                           " n_failed = n_lines, n_bytes = 0 WHERE id = ?1 AND " OPEN);
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, id);
+    sqlite3_bind_int64(st, 2, BATCH_FAILED);
+    sqlite3_bind_int64(st, 3, now);
+    store_bind_text(st, 4, errors);
+    rc = store_finish(s, st, 0, err);
+    if (rc != 0) return rc;
+    RUN(s, &unsaid, "DELETE FROM batch_lines WHERE batch = ?1", id); /* else the sweep does it */
+    return 0;
+}
+
 int store_batch_next(store *s, int64_t id, int64_t after, arena *mem, store_batch_line *ret, shoal_err *err)
 {
     sqlite3_stmt *st;

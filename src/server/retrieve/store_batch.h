@@ -6,7 +6,7 @@
  *
  *     validating ──► in_progress ──► finalizing ──► completed, expired
  *          │              └─► cancelling ─────────► cancelled
- *          └─► failed
+ *          └─► failed        (and from everywhere, where answers cannot be written)
  *
  * Like all of store.h: one thread a store; SHOAL_ENOTFOUND of a batch that is another owner's. */
 #ifndef RETRIEVE_STORE_BATCH_H
@@ -89,6 +89,9 @@ int store_batch_begin(store *s, int64_t id, const store_batch_line *lines, size_
                       shoal_err *err);
 /* It cannot run: errors is a JSON list. */
 int store_batch_fail(store *s, int64_t id, const char *errors, int64_t now, shoal_err *err);
+/* Its answers cannot be written: it ends as failed, whatever it was, and has no answers. A small write, and where there is
+ * room what it took is freed. */
+int store_batch_give_up(store *s, int64_t id, const char *errors, int64_t now, shoal_err *err);
 /* The first line behind `after` that has no answer. 1, 0 where there is none, or a negative code. */
 int store_batch_next(store *s, int64_t id, int64_t after, arena *mem, store_batch_line *ret, shoal_err *err);
 /* The answer of a line, without a newline. SHOAL_ELIMIT: with it the owner's batches would take more than most_bytes,

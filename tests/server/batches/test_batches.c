@@ -395,6 +395,45 @@ static void a_full_disk_loses_no_answer(void **state)
     close_bench(&b);
 }
 
+/* Where an answer does not fit, that the batch has failed still does; its answers go, and none comes again. */
+static void a_batch_is_given_up_on_a_full_disk(void **state)
+{
+    bench b;
+    buf a = {0};
+    shoal_err err = {0};
+    struct rlimit was, small;
+    store_batch_line l;
+    int64_t has = 0;
+    open_bench(&b);
+    int64_t input = put_file(&b, LINE("a") LINE("b")), id = make(&b, input, BATCH_OPENAI);
+    check(&b, id, input);
+    buf_reserve(&a, 200000);
+    for (int i = 0; i < 200000; i++) buf_putc(&a, 'x');
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    small = (struct rlimit){150000, was.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int stored = store_batch_answer(b.s, id, 1, true, &a, 0, &err);
+    int given_up = store_batch_give_up(b.s, id, "[{\"code\":\"x\"}]", 25, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    assert_int_not_equal(stored, 0);
+    assert_int_equal(given_up, 0);
+    store_batch got = look(&b, id, BATCH_OPENAI);
+    assert_int_equal(got.status, BATCH_FAILED);
+    assert_int_equal(got.at[BATCH_FAILED], 25);
+    assert_string_equal(got.errors, "[{\"code\":\"x\"}]");
+    assert_true(got.n_lines == 2 && got.n_completed == 0 && got.n_failed == 2);
+    assert_int_equal(store_batch_next(b.s, id, 0, b.mem, &l, &err), 0);
+    assert_ok(store_batch_answer(b.s, id, 2, true, &a, 0, &err)); /* changes nothing */
+    assert_ok(store_batch_bytes(b.s, &has, &err));
+    assert_int_equal(has, strlen(LINE("a") LINE("b")));
+    assert_int_equal(finish(&b, id), BATCH_FAILED);
+    assert_ok(store_batch_give_up(b.s, id, "[]", 26, &err)); /* it has ended */
+    assert_string_equal(look(&b, id, BATCH_OPENAI).errors, "[{\"code\":\"x\"}]");
+    buf_done(&a);
+    close_bench(&b);
+}
+
 static void each_owner_has_room_and_files_of_his_own(void **state)
 {
     bench b;
@@ -467,6 +506,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_by_line),
         cmocka_unit_test(what_is_read_grows_with_the_input),
         cmocka_unit_test(a_full_disk_loses_no_answer),
+        cmocka_unit_test(a_batch_is_given_up_on_a_full_disk),
         cmocka_unit_test(a_stored_item_is_no_input),
         cmocka_unit_test(each_owner_has_room_and_files_of_his_own),
         cmocka_unit_test(what_is_old_goes_with_its_files),
