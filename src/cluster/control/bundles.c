@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "logging/log.h"
 #include "base/sha256.h"
+#include "base/signal_stack.h"
 
 typedef struct job {
     bundles *of; /* NULL: closed meanwhile */
@@ -56,6 +57,7 @@ static uint64_t mark_of(const char *path)
 
 static void read_parts(uv_work_t *w)
 {
+    signal_stack_open();
     job *j = w->data;
     j->rc = 0;
     j->err = (shoal_err){0};
@@ -133,6 +135,7 @@ const bundle *bundles_of(const bundles *f, size_t model)
 
 static void verify(uv_work_t *w)
 {
+    signal_stack_open();
     job *j = w->data;
     j->right = sha256_file_is(j->bundle.parts[0].path, j->pinned);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "logging/log.h"
+#include "base/signal_stack.h"
 #include "control/control_impl.h"
 #include "join/join.h"
 #include "trust/cert.h"
@@ -54,6 +55,7 @@ static int do_enrol(control_job *j, ca *c, int64_t now)
 
 static void work(uv_work_t *w)
 {
+    signal_stack_open();
     control_job *j = w->data;
     ca *c = j->g->credential.ca;
     j->rc = j->renews ? ca_renew(c, j->serial, j->request, j->n_request, control_now(), &j->cert, &j->err)

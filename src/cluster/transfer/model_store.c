@@ -7,6 +7,7 @@
 
 #include "logging/log.h"
 #include "base/sha256.h"
+#include "base/signal_stack.h"
 #include "transfer/model_holders.h"
 #include "transfer/model_send.h"
 #include "store/partial.h"
@@ -158,6 +159,7 @@ static void blame(model_store *s)
 /* On the pool. */
 static void hash(uv_work_t *w)
 {
+    signal_stack_open();
     model_store *s = w->data;
     char path[MODEL_PATH_SIZE];
     content_found found;
@@ -381,6 +383,7 @@ typedef struct store_check {
 
 static void model_store_compare(uv_work_t *w)
 {
+    signal_stack_open();
     store_check *c = w->data;
     for (size_t i = 0; i < c->n; i++)
         c->files[i].damaged = !sha256_file_is(c->files[i].path, c->files[i].file.digest);

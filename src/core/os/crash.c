@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/signal_stack.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { REPORTS = 0 };
@@ -33,7 +34,6 @@ enum { REPORTS = 1 };
 enum {
     LINE_MAX_BYTES = 3500 /* less than PIPE_BUF: whole or not at all */,
     FRAMES_MAX = 48,
-    STACK_BYTES = 64 << 10,
     MODULES_MAX = 48,
     BUILD_ID_BYTES = 20,
     FOLDER_BYTES = 3900,
@@ -78,8 +78,8 @@ static struct {
 
 static _Thread_local step *under_way;
 
-static char alternate_stack
-    [STACK_BYTES]; /* of the main thread, whose overflow has none left; others have no such stack */
+/* Of the main thread; others have theirs of signal_stack_open. */
+static char alternate_stack[SIGNAL_STACK_BYTES];
 
 /* ---- a line without allocation ------------------------------------------------------------------------ */
 
@@ -483,6 +483,7 @@ void crash_open(const char *component, bool json)
     backtrace(frame, 1);
     dladdr(frame[0], &in);
     sigaltstack(&stack, NULL);
+    signal_stacks_on();
     for (size_t i = 0; i < sizeof SIGNALS / sizeof *SIGNALS; i++) sigaction(SIGNALS[i], &a, NULL);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/signal_stack.h"
 #include "logging/log.h"
 
 enum { SIGNALS_HEARD = 2, LOG_MAX_S = 2 };
@@ -80,6 +81,7 @@ static bool wait_change(uint64_t stop_at_ns)
 
 static void *guard_main(void *arg)
 {
+    signal_stack_open();
     int seen = 0;
     while (wait_change(atomic_load(&guard.stop_at_ns))) {
         int n = atomic_load(&guard.n_signals);

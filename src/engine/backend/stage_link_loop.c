@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/signal_stack.h"
 #include "logging/log.h"
 #include "wire/listening.h"
 
@@ -322,6 +323,7 @@ static void link_loop_woken(uv_async_t *a)
 
 static void link_loop_thread_main(void *arg)
 {
+    signal_stack_open();
     stage_link *l = arg;
     listening_open(&l->loop);
     uv_run(&l->loop, UV_RUN_DEFAULT);

@@ -34,6 +34,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/progress.h"
+#include "base/signal_stack.h"
 #include "base/sys.h"
 #include "compute/kernels.h"
 #include "compute/profile.h"
@@ -101,6 +102,7 @@ static void await_run(team_member *m, uint32_t seen)
 
 static void *member_main(void *arg)
 {
+    signal_stack_open();
     team_member *m = arg;
     team *t = m->t;
     for (uint32_t seen = 0;; seen++) {

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/signal_stack.h"
 #include "base/sys.h"
 #include "infer/context_plan.h"
 #include "infer/engine_impl.h"
@@ -162,6 +163,7 @@ static int load_net(engine *e, shoal_err *err)
 
 static void *thread_main(void *arg)
 {
+    signal_stack_open();
     loop_run(arg);
     return NULL;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/signal_stack.h"
 #include "logging/log.h"
 #include "os/memory_headroom.h"
 #include "model/packed/regroup.h"
@@ -122,6 +123,7 @@ static void enlarge_image(weights_mapping *h)
 
 static void *beside(void *arg)
 {
+    signal_stack_open();
     weights_mapping *h = arg;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BESIDE_NICE); /* requests come first */
     if (weights_bytes(h->weights) > PAUSE_BYTES) pause_first(h);

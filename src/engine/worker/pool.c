@@ -2,6 +2,7 @@
 #include "worker/pool.h"
 
 #include "base/progress.h"
+#include "base/signal_stack.h"
 
 static void pool_submit(pool *p, pool_job *j);
 
@@ -17,6 +18,7 @@ static void next_heavy(pool *p)
 
 static void on_thread(uv_work_t *work)
 {
+    signal_stack_open();
     pool_job *j = work->data;
     progress_begin();
     j->run(j);

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/progress.h"
+#include "base/signal_stack.h"
 #include "infer/stage.h"
 #include "shoal/v1/stage.pb-c.h"
 #include "worker/service.h"
@@ -125,6 +126,7 @@ static void stage_compute(stage_host *h, stage_job *j)
 
 static void stage_thread_main(void *arg)
 {
+    signal_stack_open();
     stage_host *h = arg;
     uv_mutex_lock(&h->lock);
     while (!h->stopping) {

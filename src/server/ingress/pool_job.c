@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/signal_stack.h"
 #include "shoal.h"
 
 /* Values that wait to be freed: the next job of any kind frees them before it makes more. */
@@ -37,6 +38,7 @@ static void free_dropped(void)
 
 static void on_run(uv_work_t *req)
 {
+    signal_stack_open();
     pool_job *j = (pool_job *)((char *)req - offsetof(pool_job, req));
     free_dropped();
     j->run(j);

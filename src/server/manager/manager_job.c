@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/signal_stack.h"
 #include "logging/log.h"
 #include "manager/manager_impl.h"
 
@@ -191,6 +192,7 @@ void job_fail_as(job *j, const shoal_err *err)
 
 static void on_pool(uv_work_t *w)
 {
+    signal_stack_open();
     job *j = (job *)w;
     j->errand(j);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/signal_stack.h"
 #include "logging/log.h"
 #include "retrieve/vector_cache.h"
 #include "retrieve/store_impl.h"
@@ -254,6 +255,7 @@ static void run_job(hand *h, executor_job *j)
 
 static void *hand_main(void *arg)
 {
+    signal_stack_open();
     hand *h = arg;
     executor *d = h->d;
     queue *from = &d->queues[h->of];

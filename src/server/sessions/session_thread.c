@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "logging/log.h"
 #include "base/sha256.h"
+#include "base/signal_stack.h"
 #include "sessions/seal.h"
 #include "sessions/session_redis.h"
 #include "trust/key.h"
@@ -246,6 +247,7 @@ static void run_some(session_thread *c, session_job **first)
 
 static void *work(void *arg)
 {
+    signal_stack_open();
     session_thread *c = arg;
     shoal_err err = {0};
     int rc = open_store(c, &err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "logging/log.h"
+#include "base/signal_stack.h"
 #include "base/sys.h"
 #include "cluster/machine.h"
 
@@ -31,6 +32,7 @@ static void release(measure_idle *m)
 
 static void measure_idle_measure(uv_work_t *w)
 {
+    signal_stack_open();
     measure_idle *m = w->data;
     m->clean = measure_here(m->o.chosen, &m->bytes_per_s, &m->multiplies_per_s);
 }

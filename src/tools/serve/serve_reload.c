@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/signal_stack.h"
 #include "json/json.h"
 #include "logging/log.h"
 #include "config/config_diff.h"
@@ -140,6 +141,7 @@ static void serve_reload_read_file(serve_reload *r)
 
 static void read_in_thread(void *user)
 {
+    signal_stack_open();
     serve_reload *r = user;
     serve_reload_read_file(r);
     uv_async_send(&r->read);

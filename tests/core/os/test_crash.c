@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,9 +18,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/signal_stack.h"
 #include "os/crash.h"
 
-static char text[8192];
+static char text[8192], crashes[64];
 
 /* The child's standard error in `text`; how it ended. */
 static int run(void (*fn)(void), bool json)
@@ -78,6 +80,49 @@ static void overflow(void)
 {
     volatile char top[1] = {0};
     exit(deeper(top));
+}
+
+static void *thread_that_overflows(void *arg)
+{
+    volatile char top[1] = {0};
+    signal_stack_open();
+    signal_stack_open(); /* as a pool's thread does with each job */
+    exit(deeper(top));
+}
+
+static void overflow_in_a_thread(void)
+{
+    pthread_t thread;
+    crash_keep(crashes);
+    crash_enter("chat", "id-1");
+    if (pthread_create(&thread, NULL, thread_that_overflows, NULL) != 0) _exit(1);
+    pthread_join(thread, NULL);
+}
+
+static void *thread_with_a_stack(void *arg)
+{
+    stack_t *s = arg;
+    signal_stack_open();
+    sigaltstack(NULL, s);
+    return NULL;
+}
+
+/* A stack each, which goes with its thread. */
+static void in_a_thousand_threads(void)
+{
+    unsigned char there;
+    stack_t s;
+    size_t n_left = 0;
+    void *last = NULL;
+    for (int i = 0; i < 1000; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, thread_with_a_stack, &s) != 0) _exit(1);
+        pthread_join(thread, NULL);
+        if ((s.ss_flags & SS_DISABLE) || s.ss_size < SIGNAL_STACK_BYTES) _exit(2);
+        n_left += last && last != s.ss_sp && mincore(last, 1, &there) == 0;
+        last = s.ss_sp;
+    }
+    _exit(n_left > 10 ? 3 : 0); /* something else may lie where one was */
 }
 
 static void in_a_fork(void)
@@ -191,7 +236,7 @@ static void a_forked_child_reports_nothing(void **state)
 
 /* ---- the report --------------------------------------------------------------------------------------- */
 
-static char folder[] = "/tmp/crash-XXXXXX", crashes[64];
+static char folder[] = "/tmp/crash-XXXXXX";
 
 static void with_a_report(void)
 {
@@ -245,6 +290,19 @@ static void a_report_has_facts_steps_and_frames(void **state)
         strcmp(json_string_value(json_object_get(f, "build_id")), build) == 0;
     assert_true(strlen(build) >= 16 && n_own > 0);
     json_decref(j);
+}
+
+static void a_thread_that_overflows_leaves_a_report(void **state)
+{
+    assert_true(died_of(run(overflow_in_a_thread, false), SIGSEGV));
+    assert_true(says("event=crash") && says("endpoint=chat"));
+    json_t *j = only_report();
+    assert_int_equal(json_integer_value(json_object_get(j, "signal")), SIGSEGV);
+    assert_true(json_array_size(json_object_get(j, "frames")) > 10);
+    json_decref(j);
+    int status = run(in_a_thousand_threads, false);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void with_a_smashed_stack(void)
@@ -361,6 +419,7 @@ int main(void)
         cmocka_unit_test(two_faults_at_once_are_one_report),
         cmocka_unit_test(a_forked_child_reports_nothing),
         cmocka_unit_test(a_report_has_facts_steps_and_frames),
+        cmocka_unit_test(a_thread_that_overflows_leaves_a_report),
         cmocka_unit_test(a_smashed_stack_leaves_a_report_without_frames),
         cmocka_unit_test(a_folder_that_others_may_write_into_is_not_used),
         cmocka_unit_test(the_oldest_reports_give_way),
