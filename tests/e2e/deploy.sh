@@ -81,6 +81,12 @@ for where in filter(__import__("os").path.isfile, sorted(glob.glob("deploy/**", 
         if line.startswith("#"):
             n_commands += look(where, re.sub(r"-n shoal\b", "", re.sub(r"kubectl .* -- shoal", "shoal", line)))
 
+# ---- README.md has each folder once, and the tests that it names are there
+rows = re.findall(r"^\| \[(\w+)/\]\(.*", open("deploy/README.md").read(), re.M)
+assert sorted(rows) == sorted(p.split("/")[1] for p in glob.glob("deploy/*/")), f"deploy/README.md has {rows}"
+for test in re.findall(r"`(tests/e2e/\w+\.sh)`", open("deploy/README.md").read()):
+    assert not glob.glob("tests") or glob.glob(test), f"deploy/README.md: there is no {test}"
+
 # ---- systemd
 for where in sorted(glob.glob("deploy/systemd/*.service")):
     for line in open(where):
@@ -100,6 +106,8 @@ mkdir -p "$work/bad/deploy" && cp -r deploy/* "$work/bad/deploy/" && cp -r model
 sed -i 's/--tls-client/--tls-cleint/' "$work/bad/deploy/kubernetes/base/shoal.yaml"
 (cd "$work/bad" && python3 "$work/look.py" "$SHOAL_BIN" "$work") 2>&1 | grep -q 'shoal worker has no option --tls-cleint' ||
     fail "a wrong option in a manifest is not found"
+cp deploy/kubernetes/base/shoal.yaml "$work/bad/deploy/kubernetes/base/" && mkdir "$work/bad/deploy/podman"
+(cd "$work/bad" && python3 "$work/look.py" "$SHOAL_BIN" "$work") 2>&1 | grep -q 'deploy/README.md has' || fail "a folder that README.md lacks is not found"
 
 command -v systemd-analyze >/dev/null || { echo "without systemd: its units were not verified"; exit 0; }
 for unit in deploy/systemd/*.service; do
