@@ -18,11 +18,12 @@ enum {
     DESCRIBE_TIMEOUT_MS = 5000,
     /* Or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most. */
     POLL_MS = 200,
-    REST_MS = 500,      /* of one on this machine that has nothing to do, until it gets a call */
-    TOGETHER_MAX = 32,  /* so few are polled in one turn of the loop, for one wake instead of as many */
-    MISSED_MS = 300,    /* no answer for so long: no new calls, and its agent looks what it does */
-    LOOK_MS = 200,      /* until the next look at one that owes an answer */
-    ABANDON_MS = 1000,  /* of a worker elsewhere: its calls move to others that answer */
+    REST_MS = 500,     /* of one on this machine that has nothing to do, until it gets a call */
+    TOGETHER_MAX = 32, /* so few are polled in one turn of the loop, for one wake instead of as many */
+    MISSED_MS = 300,   /* no answer for so long: no new calls, and its agent looks what it does */
+    LOOK_MS = 200,     /* until the next look at one that owes an answer */
+    ABANDON_MS =
+        1000, /* of one elsewhere, or whose process nobody watches: its calls move to others that answer */
     SILENT_MS = 10000,  /* nobody watches its process, and it never answers */
     STARVED_MS = 2000,  /* one that waited for cores lately may do so again */
     STARVED_SHARE = 10, /* that it waited for a core for a tenth of the time or more counts */
@@ -322,11 +323,12 @@ bool replica_is_at_work(const replica *r)
 static void health_poller_look(health_poller *l)
 {
     double past = owed_ms(l);
+    bool alone = l->r.node || !l->r.process.is_at_work;
     start_timer(l, l->r.silent || past >= MISSED_MS ? LOOK_MS : (uint64_t)(MISSED_MS - past) + 1);
     if (!l->r.silent && past >= MISSED_MS) note_silence(l);
     if (past >= SILENT_MS && !l->r.process.is_at_work)
         health_poller_give_up(l, "the worker does not answer");
-    else if (l->r.node && past >= ABANDON_MS && !replica_is_at_work(&l->r))
+    else if (alone && past >= ABANDON_MS && !replica_is_at_work(&l->r))
         registry_tell(l->g, &(registry_event){.what = REGISTRY_SILENT, .replica = &l->r});
 }
 

@@ -31,6 +31,11 @@ uint64_t progress_count(void)
     return atomic_load_explicit(&at->work, memory_order_relaxed);
 }
 
+bool progress_works(void)
+{
+    return atomic_load_explicit(&at->n_working, memory_order_relaxed) > 0;
+}
+
 void progress_tick(void)
 {
     atomic_fetch_add_explicit(is_loop ? &at->loop : &at->work, 1, memory_order_relaxed);

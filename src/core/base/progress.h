@@ -40,6 +40,7 @@ void progress_clear(progress_counts *at);
 void progress_run_loop(void);
 
 uint64_t progress_count(void); /* ticks of this process's work so far */
+bool progress_works(void);     /* a thread is between begin and end */
 void progress_tick(void);
 void progress_begin(void);
 void progress_end(void);

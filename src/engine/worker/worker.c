@@ -16,8 +16,10 @@
 #include "os/crash.h"
 #include "os/exit_guard.h"
 #include "base/progress.h"
+#include "base/sys.h"
 #include "wire/loop.h"
 #include "worker/service.h"
+#include "worker/stuck.h"
 #include "worker/worker_identity.h"
 
 enum {
@@ -256,6 +258,7 @@ typedef struct process {
     uv_check_t turn;
     int parent_pid;
     bool stopping;
+    stuck stuck;
 } process;
 
 static void close_handles(process *p)
@@ -283,10 +286,25 @@ static void worker_signalled(uv_signal_t *h, int signum)
     worker_drain(p->worker, drained, p);
 }
 
+/* Whoever started it, an orchestrator say, sees that its port is open, and no more. So it ends, with a crash report. */
+static void end_if_stuck(process *p)
+{
+    bool works = progress_works();
+    stuck_sample now = {.now_ns = clock_ns(),
+                        .progress = progress_count(),
+                        .run_delay_ns = works ? sys_run_delay_ns() : 0,
+                        .works = works};
+    if (!stuck_look(&p->stuck, &now)) return;
+    LOG(LOG_ERROR, "worker", "hangs", LOG_S("model", p->worker ? p->worker->name : ""),
+        LOG_S("reason", "its threads get on with nothing"), LOG_I("ms", STUCK_MS));
+    abort();
+}
+
 static void look_around(uv_timer_t *t)
 {
     process *p = t->data;
     if (p->parent_pid > 0 && getppid() != p->parent_pid) _exit(1);
+    if (p->parent_pid <= 0) end_if_stuck(p); /* else the agent looks */
     log_tell_repeats(false);
 }
 

@@ -457,6 +457,39 @@ static void registry_gives_up_nobody_whom_an_agent_watches(void **state)
     house_close(&h);
 }
 
+static void count_silent(void *user, const registry_event *e)
+{
+    *(int *)user += e->what == REGISTRY_SILENT;
+}
+
+/* Whoever has calls there hears after a second that they are to move: of a worker whose process nobody watches, which somebody
+ * else started, and not of one that an agent will end. */
+static void registry_tells_of_calls_at_a_worker_that_nobody_watches(void **state)
+{
+    for (int watched = 0; watched < 2; watched++) {
+        house h;
+        int n = 0;
+        house_open(&h);
+        sim_worker *w = sim_worker_at(&h.world, "sim:a");
+        member m = {.id = "m/0",
+                    .generation = 1,
+                    .model = "m",
+                    .address = "sim:a",
+                    .process = {1, .is_at_work = watched ? is_at_work : NULL}};
+        at_work = false;
+        assert_int_equal(source_put(h.s, &m, NULL), 0);
+        assert_int_equal(registry_listen(h.g, count_silent, &n, NULL), 0);
+        run(&h, 1000);
+        sim_freeze(&h.world, w, true);
+        run(&h, 900);
+        assert_int_equal(n, 0);
+        run(&h, 1000);
+        assert_int_equal(n > 0, !watched);
+        registry_unlisten(h.g, count_silent, &n);
+        house_close(&h);
+    }
+}
+
 /* The worker goes with the agent, though somebody else still speaks of the replica. */
 static void registry_asks_no_agent_that_is_gone(void **state)
 {
@@ -892,6 +925,7 @@ int main(void)
         cmocka_unit_test(registry_makes_another_replica_of_one_that_moved),
         cmocka_unit_test(registry_polls_who_has_nothing_to_do_less_often),
         cmocka_unit_test(registry_sends_nothing_to_a_silent_worker),
+        cmocka_unit_test(registry_tells_of_calls_at_a_worker_that_nobody_watches),
         cmocka_unit_test(registry_counts_no_silence_while_it_stood_still),
         cmocka_unit_test(registry_gives_up_nobody_whom_an_agent_watches),
         cmocka_unit_test(registry_asks_no_agent_that_is_gone),
