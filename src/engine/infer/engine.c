@@ -412,7 +412,7 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
         rc = check_deadline(e, j, now, err);
     }
     if (rc == 0) {
-        j->submit_ns = e->accepted_ns = now;
+        j->submit_ns = j->queued_ns = e->accepted_ns = now;
         j->id = ++e->last_id;
         if (j->group == 0) j->group = ~j->id; /* a request of its own */
         if (ret_id) *ret_id = j->id;
@@ -530,6 +530,7 @@ void engine_pause(engine *e, uint64_t id, bool paused)
     pthread_mutex_lock(&e->lock);
     job *j = find_running(e, id);
     if (!j) j = find_waiting(e, id);
+    if (j && !paused) j->queued_ns = clock_ns(); /* what it rested was no wait for a slot */
     if (j) atomic_store(&j->paused, paused);
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
@@ -674,6 +675,15 @@ int engine_logits_adapted(engine *e, const char *adapter, const enc_request *sou
 
 /* ---- statistics ----------------------------------------------------------------------------------- */
 
+static double queue_ms(const engine *e)
+{
+    if (atomic_load(&e->queue.n) == 0) return 0;
+    pthread_mutex_lock((pthread_mutex_t *)&e->lock);
+    uint64_t ns = job_queue_longest_ns(&e->queue, clock_ns());
+    pthread_mutex_unlock((pthread_mutex_t *)&e->lock);
+    return (double)ns / 1e6;
+}
+
 void engine_get_stats(const engine *e, engine_stats *ret)
 {
     const engine_counters *c = &e->stats;
@@ -693,6 +703,7 @@ void engine_get_stats(const engine *e, engine_stats *ret)
                           .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
                           .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),
                           .step_ms = atomic_load(&c->step_ms),
+                          .queue_ms = queue_ms(e),
                           .prefill_cost = learnt_cost_line(&c->prefill),
                           .decode_cost = learnt_cost_line(&c->decode)};
 }

@@ -269,6 +269,7 @@ typedef struct engine_stats {
     uint64_t n_drafted, n_accepted; /* guesses of tokens that were computed, and that came true */
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;
+    double queue_ms;               /* in the queue in all, of who is there now and was there the longest */
     linear_cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */
     linear_cost_line decode_cost;  /* of a step of nothing but decoding, by streams */
 } engine_stats;

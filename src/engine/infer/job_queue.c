@@ -42,6 +42,16 @@ size_t job_queue_tokens_before(const job_queue *q, uint64_t due_ns)
     return n;
 }
 
+uint64_t job_queue_longest_ns(const job_queue *q, uint64_t now_ns)
+{
+    uint64_t longest = 0;
+    for (const job *j = q->head; j; j = j->next) {
+        uint64_t ns = j->waited_ns + (now_ns > j->queued_ns ? now_ns - j->queued_ns : 0);
+        if (!j->over && !atomic_load(&j->paused) && ns > longest) longest = ns;
+    }
+    return longest;
+}
+
 void job_queue_push_back(job_queue *q, job *j)
 {
     j->next = NULL;

@@ -48,6 +48,7 @@ typedef struct job {
     size_t n_tokens;               /* of input */
     atomic_bool cancelled, paused; /* set by any thread */
     bool over;                     /* nothing is left to compute: it ends without a slot */
+    uint64_t queued_ns, waited_ns; /* when it came into the queue last, and how long it was there before */
     /* Of a request whose worker died: its prompt, and what came of its reply, are computed again first
      * (batch.h) */
     bool replays;
@@ -70,6 +71,9 @@ void job_queue_push_back(job_queue *q, job *j);
 void job_queue_push_front(job_queue *q, job *j);
 /* Tokens of the input of those that a job due then would stand behind. */
 size_t job_queue_tokens_before(const job_queue *q, uint64_t due_ns);
+/* How long the one has been in the queue in all, of those that wait for a slot and are not paused, that was there
+ * the longest; 0: there is none. Slots are shared by turns (batch.h), so who waits now may have run before. */
+uint64_t job_queue_longest_ns(const job_queue *q, uint64_t now_ns);
 /* The first; NULL when there is none. */
 job *job_queue_pop(job_queue *q);
 /* The first of a kind, which stays in; NULL when there is none. */

@@ -23,6 +23,7 @@ void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *))
     assert(i < e->n_running);
     e->n_running--;
     memmove(&e->running[i], &e->running[i + 1], (e->n_running - i) * sizeof *e->running);
+    if (back) s->job.queued_ns = clock_ns();
     if (back) back(&e->queue, &s->job);
     pthread_mutex_unlock(&e->lock);
     atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);

@@ -139,6 +139,7 @@ static bool admit_one(engine *e)
     bool full = s && slots_used(e) + width_of(s) > e->o.max_batch;
     if (s && !full) {
         job_queue_take(&e->queue, &s->job);
+        s->job.waited_ns += clock_ns() - s->job.queued_ns;
         e->running[e->n_running++] = s;
     }
     pthread_mutex_unlock(&e->lock);

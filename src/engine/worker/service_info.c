@@ -178,6 +178,7 @@ static void info_put_stats(const worker *w, Shoal__V1__Stats *m)
     engine_stats s = get_stats(w);
     m->n_running = (uint32_t)s.n_running;
     m->n_waiting = (uint32_t)s.n_waiting;
+    m->queue_ms = s.queue_ms;
     m->kv_pages_used = s.kv_pages_used;
     m->kv_pages_kept = s.kv_pages_kept;
     m->kv_pages_total = s.kv_pages_total;

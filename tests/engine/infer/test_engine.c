@@ -558,6 +558,7 @@ static void what_is_cancelled_leaves_the_queue_at_once(void **state)
     engine_cancel(r.e, waits[0]->id);
     engine_get_stats(r.e, &s);
     assert_int_equal(s.n_waiting, N - 1);
+    assert_true(s.queue_ms > 0);
     must(reply_start(next, r.e, &q, &err)); /* in the place of what was cancelled, */
     must(reply_start(last, r.e, &q, &err)); /* and of what is late */
     engine_cancel(r.e, waits[0]->id);       /* it is in no list any more */

@@ -122,6 +122,23 @@ static void a_queue_stays_whole(void **state)
     }
 }
 
+static void waits_are_counted_between_turns_as_well(void **state)
+{
+    job_queue q = {0};
+    job j[3];
+    assert_int_equal(job_queue_longest_ns(&q, 1000 * MS), 0);
+    for (uint64_t i = 0; i < 3; i++) put(&q, &j[i], i, 0, 0, JOB_INTERACTIVE);
+    j[0].queued_ns = 900 * MS;
+    j[1].queued_ns = 950 * MS;
+    j[1].waited_ns = 400 * MS; /* it has run before */
+    j[2].queued_ns = 1001 * MS;
+    assert_int_equal(job_queue_longest_ns(&q, 1000 * MS), 450 * MS);
+    atomic_store(&j[1].paused, true);
+    assert_int_equal(job_queue_longest_ns(&q, 1000 * MS), 100 * MS);
+    j[0].over = true;
+    assert_int_equal(job_queue_longest_ns(&q, 1000 * MS), 0);
+}
+
 static void what_is_no_class_is_interactive(void **state)
 {
     assert_int_equal(job_class_of(JOB_BATCH), JOB_BATCH);
@@ -137,6 +154,7 @@ int main(void)
         cmocka_unit_test(whoever_had_its_turn_stands_behind_those_who_wait),
         cmocka_unit_test(nobody_starves),
         cmocka_unit_test(a_queue_stays_whole),
+        cmocka_unit_test(waits_are_counted_between_turns_as_well),
         cmocka_unit_test(what_is_no_class_is_interactive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
