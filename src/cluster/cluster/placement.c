@@ -867,6 +867,77 @@ bool placement_say_missing(const placement *p, const node *nodes, size_t n_nodes
     return lasting;
 }
 
+/* ---- room for more -------------------------------------------------------------------------------- */
+
+typedef struct room_case {
+    const node *nodes;
+    const placement_model *models;
+    const placement_now *now;
+    size_t n_nodes, n_models, n_now, model;
+    char *why;
+    size_t size;
+} room_case;
+
+static placement_gap gap_of(const placement *p, size_t model)
+{
+    for (size_t i = 0; i < p->n_gaps; i++)
+        if (p->gaps[i].model == model) return p->gaps[i];
+    return (placement_gap){.model = model};
+}
+
+static unsigned lacks(const placement *p, size_t model)
+{
+    placement_gap g = gap_of(p, model);
+    return g.n_replicas + g.n_standby;
+}
+
+static bool takes_from_others(const room_case *x, const placement *without, const placement *with)
+{
+    for (size_t i = 0; i < x->n_models; i++)
+        if (i != x->model && lacks(with, i) > lacks(without, i)) return true;
+    return false;
+}
+
+/* How many fewer the next try is to have; 0: there is room. */
+static int try_room(const room_case *x, const placement *without, unsigned *ret_fewer, shoal_err *err)
+{
+    placement with = {0};
+    int rc = placement_plan(&with, x->nodes, x->n_nodes, x->models, x->n_models, x->now, x->n_now, err);
+    if (rc != 0) return rc;
+    bool takes = takes_from_others(x, without, &with), told = *x->why != '\0';
+    *ret_fewer = lacks(&with, x->model);
+    if (*ret_fewer > 0 && !told)
+        placement_say_missing(&with, x->nodes, x->n_nodes, x->models, x->model, x->why, x->size);
+    else if (takes && !told)
+        snprintf(x->why, x->size, "another model needs the memory");
+    if (takes && *ret_fewer == 0) *ret_fewer = 1;
+    placement_done(&with);
+    return 0;
+}
+
+int placement_room(unsigned *ret, char *why, size_t size, const node *nodes, size_t n_nodes,
+                   const placement_model *models, size_t n_models, size_t model, unsigned n,
+                   const placement_now *now, size_t n_now, shoal_err *err)
+{
+    placement_model *more = calloc(n_models + 1, sizeof *more);
+    placement without = {0};
+    const room_case x = {nodes, more, now, n_nodes, n_models, n_now, model, why, size};
+    unsigned least = models[model].n_replicas, fewer = 1;
+    int rc =
+        more ? placement_plan(&without, nodes, n_nodes, models, n_models, now, n_now, err) : err_nomem(err);
+    *why = '\0';
+    if (rc == 0) memcpy(more, models, n_models * sizeof *more);
+    while (rc == 0 && n > least && fewer > 0) {
+        more[model].n_replicas = n;
+        rc = try_room(&x, &without, &fewer, err);
+        n = n - least > fewer ? n - fewer : least;
+    }
+    if (rc == 0) *ret = n > least ? n : least - gap_of(&without, model).n_replicas;
+    placement_done(&without);
+    free(more);
+    return rc;
+}
+
 void placement_done(placement *p)
 {
     free(p->assignments);

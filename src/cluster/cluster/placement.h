@@ -96,9 +96,12 @@ bool placement_is_cut(const placement_shards *s);
 typedef struct placement_model {
     const char *name;
     unsigned n_replicas, n_standby; /* wanted; n_standby are loaded, and serve when one is missing */
-    uint64_t memory_bytes;          /* of one replica: of the node's, or of its device's */
-    const char *device;             /* kind of device that its workers compute on; NULL: the cores */
-    const char *const *labels;      /* the node has all of these */
+    unsigned n_least,
+        n_most; /* the range of n_replicas where it follows the load (scale.h), for those who show it;
+                                       n_most 0: it is fixed */
+    uint64_t memory_bytes;     /* of one replica: of the node's, or of its device's */
+    const char *device;        /* kind of device that its workers compute on; NULL: the cores */
+    const char *const *labels; /* the node has all of these */
     size_t n_labels;
     const char *const *nodes; /* and is one of these; none: any */
     size_t n_nodes;
@@ -169,6 +172,12 @@ bool placement_relieve(placement *p, const node *nodes, size_t n_nodes, const pl
  * order of the list, and what is there stays. Without a gateway: all are there at once. As placement_plan. */
 int placement_grow(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
                    size_t n_models, shoal_err *err);
+
+/* Of n replicas of a model, more than it wants, so many have a machine without another model lacking what it would
+ * have otherwise: *ret. If that is less than n, `why` is a part of a sentence, else "". As placement_plan. */
+int placement_room(unsigned *ret, char *why, size_t size, const node *nodes, size_t n_nodes,
+                   const placement_model *models, size_t n_models, size_t model, unsigned n,
+                   const placement_now *now, size_t n_now, shoal_err *err);
 
 /* What a token costs that goes through the model's stages, as they are planned; row_bytes: of one row between
  * them. The machine's stages take turns, so slowest_ms is of all that are on one. False: the model has none.

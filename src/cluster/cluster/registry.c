@@ -335,6 +335,18 @@ void registry_expect(registry *g, const char *model)
     if (s) end_absence(s);
 }
 
+int registry_vary(registry *g, const char *model, bool varies, bool rests, shoal_err *err)
+{
+    model_set *s = rests ? obtain_set(g, model) : strmap_get(&g->by_model, model);
+    if (!s) return rests ? err_nomem(err) : 0;
+    if (rests && !s->view.rests) s->n_declared++;
+    bool undeclare = !rests && s->view.rests;
+    s->view.varies = varies;
+    s->view.rests = rests;
+    if (undeclare) registry_undeclare(g, s->name);
+    return 0;
+}
+
 size_t registry_count_models(const registry *g)
 {
     return g->n_models;
@@ -396,13 +408,14 @@ replica *registry_at(const registry *g, size_t i)
 
 bool registry_is_missing(const replica_set *s)
 {
-    bool guests = s->n > 0;
+    bool guests = s->n > 0, failed = false;
     for (size_t i = 0; i < s->n; i++) {
         const replica *r = s->replicas[i];
         if (r->state == REPLICA_READY && !r->standby) return false; /* a silent one may be slow alone */
         guests &= r->guest;
+        failed |= r->state == REPLICA_FAILED;
     }
-    return !guests;
+    return !guests && (!s->rests || failed || s->absent);
 }
 
 /* The one of a model's replicas whose state says most of why none takes calls. */
@@ -419,7 +432,10 @@ void registry_say_missing(const replica_set *s, char *ret, size_t size)
     const replica *r = telling_replica(s);
     bool why = r && *r->reason;
     if (!r)
-        snprintf(ret, size, "%s", s->absent ? s->absent : "no machine has started it yet");
+        snprintf(ret, size, "%s",
+                 s->absent  ? s->absent
+                 : s->rests ? "the next request loads it"
+                            : "no machine has started it yet");
     else if (r->state == REPLICA_FAILED || r->state == REPLICA_DOWN)
         snprintf(ret, size, "its worker %s%s%s", r->state == REPLICA_FAILED ? "failed" : "is being restarted",
                  why ? ": " : "", r->reason);
@@ -437,7 +453,8 @@ bool registry_all_ready(const registry *g)
         if (registry_is_missing(&g->models[i]->view)) return false;
     for (size_t i = 0; i < g->n; i++) {
         const replica *r = &g->pollers[i]->r;
-        if (!r->guest && r->state != REPLICA_READY && strcmp(r->source, "agent") == 0) return false;
+        bool is_due = !r->guest && !g->pollers[i]->set->view.varies;
+        if (is_due && r->state != REPLICA_READY && strcmp(r->source, "agent") == 0) return false;
     }
     return true;
 }

@@ -55,6 +55,8 @@ typedef struct replica_set {
     const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
     bool lasting;       /* with absent: somebody must change something before one can come */
     size_t n_away;      /* of the first n_ready the last so many are at other sites */
+    bool varies; /* its number of replicas follows the load: nothing waits for those that are being loaded, */
+    bool rests;  /* nor, of one that may have none while nobody asks for it, for the first */
 } replica_set;
 
 const replica_set *registry_find(const registry *g, const char *model); /* NULL: nobody has heard of it */
@@ -67,6 +69,8 @@ void registry_undeclare(registry *g, const char *model);
  * unless somebody changes something, so that asking again soon does not help. */
 void registry_give_up(registry *g, const char *model, const char *why, bool lasting);
 void registry_expect(registry *g, const char *model);
+/* What replica_set says of a model that is known, and, of one that rests, is from now on as if it were declared. */
+int registry_vary(registry *g, const char *model, bool varies, bool rests, shoal_err *err);
 replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
 const node *registry_node(const registry *g, const char *name);
 const char *registry_node_source(const registry *g,
@@ -83,12 +87,13 @@ size_t registry_count_sources(const registry *g);
 const source *registry_source_at(const registry *g, size_t i);
 
 /* Has the model no replica that is READY and no standby, and are its replicas, if any, not guests alone
- * (which requests have loaded)? One that is silent counts: it may be slow for a moment. */
+ * (which requests have loaded)? One that is silent counts: it may be slow for a moment. A model that rests is missing
+ * only if its worker failed, or no machine may have it. */
 bool registry_is_missing(const replica_set *s);
 /* Why, as a part of a sentence: "its worker failed: ...", or what registry_give_up was told. */
 void registry_say_missing(const replica_set *s, char *ret, size_t size);
-/* True when every source has synced, every replica that this machine's agent starts is READY, and no model is
- * missing (the cluster's /readyz): another machine's death leaves a gateway ready that has somebody else to
+/* True when every source has synced, every replica that this machine's agent starts, of models whose number does not
+ * vary, is READY, and no model is missing (the cluster's /readyz): another machine's death leaves a gateway ready that has somebody else to
  * ask. */
 bool registry_all_ready(const registry *g);
 

@@ -111,6 +111,10 @@ int control_rebalance(control *g, shoal_err *err);
 void control_place_speeds(control *g, double bytes_per_s, double multiplies_per_s);
 /* n_replicas and n_standby of the models have changed: the next plan follows. */
 void control_place_again(control *g);
+/* Does this gateway say now what runs where? */
+bool control_plans(const control *g);
+/* Of one that plans: of n replicas of the model, more than it wants, so many have a machine (placement_room). */
+unsigned control_room(const control *g, const char *model, unsigned n, char *ret_why, size_t size);
 
 /* An operator's command for a machine. DRAIN: its streams go on elsewhere, and its replicas leave as soon as
  * others have taken over; RESUME: it may have some again; REMOVE: its certificate is revoked, its replicas

@@ -44,6 +44,9 @@ static void control_show_put_model(buf *out, const placer *p, size_t i, const ch
     size_t n = placer_failed_nodes(p, i, control_now_ns(p->g), failed);
     buf_putc(out, '{');
     json_put_text(out, "model", p->o.models[i].spec.model);
+    const placement_model *want = &p->o.models[i].want;
+    buf_printf(out, ",\"replicas\":%u", want->n_replicas);
+    if (want->n_most) buf_printf(out, ",\"min\":%u,\"max\":%u", want->n_least, want->n_most);
     buf_printf(out, ",\"travels\":%s,\"waits\":%s,\"idle\":%s,\"settling\":%s,\"failed\":[",
                truth(placer_travels(p, i)), truth(placer_stage_waits(p, i)),
                truth(placer_stage_is_idle(p, i)), truth(p->settling));

@@ -428,6 +428,11 @@ const config_model *config_find_model(const gateway_config *c, const char *name)
     return NULL;
 }
 
+unsigned config_replicas(const config_model *m)
+{
+    return m->replicas || m->scale.max ? m->replicas : 1;
+}
+
 bool config_has_adapter(const config_model *m, const char *name)
 {
     for (size_t i = 0; i < m->n_adapters; i++)

@@ -54,6 +54,12 @@ typedef struct config_place {
     bool rebalance;      /* a machine that joins takes replicas from busy ones */
 } config_place;
 
+/* By what the number of replicas follows the load (cluster/scale.h); max 0: it does not. */
+typedef struct config_scale {
+    unsigned max;
+    uint64_t wait_ms, idle_s;
+} config_scale;
+
 /* How rows travel between the stages of a model (X(enum, name)); as rows_wire (worker/stage_rows.h). */
 #define CONFIG_WIRE_TABLE(X)  \
     X(CONFIG_WIRE_F32, "f32") \
@@ -77,6 +83,7 @@ typedef struct config_model {
     const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
     bool external;      /* discovery names its workers: no file, and none is started */
     unsigned replicas, threads, context, kv_mb; /* 0: default */
+    config_scale scale;                         /* then `replicas` is the least number, which may be 0 */
     tuning tuning;                              /* the worker's own options */
     config_sampling sampling;
     unsigned sound_mb; /* of all sounds that a worker hears at once; 0: default */
@@ -90,6 +97,9 @@ typedef struct config_model {
     config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */
     size_t n_adapters;
 } config_model;
+
+/* So many it has at the start; 0 only of one whose number follows the load. */
+unsigned config_replicas(const config_model *m);
 
 /* Membership through etcd (discovery/etcd.h); n_endpoints 0: without. */
 typedef struct config_etcd {

@@ -132,7 +132,7 @@ static int check_external(const gateway_config *c, const config_model *m, const 
 {
     const char *key = m->path                        ? "path"
                       : m->sha256                    ? "sha256"
-                      : m->replicas                  ? "replicas"
+                      : m->replicas || m->scale.max  ? "replicas"
                       : m->standby                   ? "standby"
                       : placement_is_cut(&m->shards) ? "shards"
                       : m->n_adapters                ? "adapters"
@@ -163,9 +163,24 @@ static int check_shards(const config_model *m, const char *where, shoal_err *err
     if (m->n_adapters > 0)
         return err_set(err, SHOAL_EINVALID,
                        "%sshards: a model with adapters is whole: its layers cannot be dealt out", where);
-    if (m->replicas > 1 || m->standby > 0)
+    if (m->replicas > 1 || m->scale.max > 0 || m->standby > 0)
         return err_set(err, SHOAL_EINVALID,
                        "%sshards: a model whose layers are dealt out has one replica and no standby", where);
+    return 0;
+}
+
+static int check_scale(const gateway_config *c, const config_model *m, const char *where, shoal_err *err)
+{
+    bool rests = m->scale.max > 0 && m->replicas == 0;
+    if (m->scale.max > 0 && m->scale.max < m->replicas)
+        return err_set(err, SHOAL_EINVALID, "%sreplicas.max: is less than min (%u)", where, m->replicas);
+    if (rests && m->standby > 0)
+        return err_set(err, SHOAL_EINVALID, "%sreplicas.min: 0 needs 'standby' to be 0 as well", where);
+    if (rests && c->etcd.n_endpoints > 0)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sreplicas.min: 0 is of a gateway that places models alone: the one that leads hears "
+                       "nothing of the first request at another one (discovery.etcd)",
+                       where);
     return 0;
 }
 
@@ -200,6 +215,7 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     int rc = check_external(c, m, where, err);
     if (rc == 0) rc = check_adapters(m, where, err);
     if (rc == 0) rc = check_sampling(m, where, err);
+    if (rc == 0) rc = check_scale(c, m, where, err);
     return rc == 0 ? check_shards(m, where, err) : rc;
 }
 

@@ -404,8 +404,17 @@ const config_help config_help_rows[] = {
      "others start its workers (pods of Kubernetes, say), and `discovery` says where they are. Pipelines, ensembles and "
      "routes may name such a model; its file is not needed here, so its task and labels are checked only when a "
      "worker has answered", false},
-    {"models[].replicas", NULL, "1",
-     "worker processes", false},
+    {"models[].replicas", "1 to 64, or a map", "1",
+     "worker processes. With a map, as `{min: 1, max: 4}`, their number follows the load: "
+     "[cluster](cluster.md#replicas-by-load)", false},
+    {"models[].replicas.min", NULL, NULL,
+     "at least so many; 0: after `idle_s` without a request there is none, and the next request waits until one is loaded", false},
+    {"models[].replicas.max", NULL, NULL,
+     "at most so many", false},
+    {"models[].replicas.wait_ms", NULL, NULL,
+     "when requests wait longer in the queues of all replicas for 3 s, and a machine has room, there is one more", false},
+    {"models[].replicas.idle_s", NULL, NULL,
+     "when for so long nobody waited for half of `wait_ms`, and the others carry what ran, there is one less", false},
     {"models[].standby", NULL, "0",
      "further replicas, loaded but idle: they serve as soon as a gateway finds a serving replica down, "
      "silent or missing; see [cluster](cluster.md#how-soon-a-lost-machine-is-noticed)", false},

@@ -142,6 +142,27 @@ static void put_section(putter *p, json_t *to, const config_field *f, const char
         json_decref(map);
 }
 
+/* A map in place of a number, where it is one: NULL, or the caller's. */
+static json_t *map_for_number(putter *p, const config_field *f, const char *from)
+{
+    json_t *map = f->of ? json_object() : NULL;
+    if (f->of && !map) p->failed = true;
+    if (map) put_record(p, map, f->of, from, false);
+    if (!map || !lacks_required(map, f->of)) return map;
+    json_decref(map);
+    return NULL;
+}
+
+static void config_put_put_uint(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
+{
+    uint64_t v = load_uint(from + f->at, f->width) / (f->unit ? f->unit : 1);
+    json_t *map = map_for_number(p, f, from);
+    if (map)
+        put_member(p, to, f->key, map);
+    else if (v != 0 || (!in_list && f->min == 0))
+        put_member(p, to, f->key, json_integer((json_int_t)v));
+}
+
 /* Any part of the file as JSON text. */
 static void config_put_put_json(putter *p, json_t *to, const config_field *f, const char *text)
 {
@@ -153,7 +174,6 @@ static void config_put_put_json(putter *p, json_t *to, const config_field *f, co
 static void config_put_put_field(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
 {
     const char *text;
-    uint64_t v;
     switch (f->kind) {
     case CONFIG_TEXT:
         text = load_text(from + f->at);
@@ -161,10 +181,7 @@ static void config_put_put_field(putter *p, json_t *to, const config_field *f, c
         break;
     case CONFIG_STAGE: put_stage_kind(p, to, f, from); break;
     case CONFIG_WORD: config_put_put_word(p, to, f, from, in_list); break;
-    case CONFIG_UINT:
-        v = load_uint(from + f->at, f->width) / (f->unit ? f->unit : 1);
-        if (v != 0 || (!in_list && f->min == 0)) put_member(p, to, f->key, json_integer((json_int_t)v));
-        break;
+    case CONFIG_UINT: config_put_put_uint(p, to, f, from, in_list); break;
     case CONFIG_INT:
         put_member(p, to, f->key, json_integer(*(const int *)(const void *)(from + f->at)));
         break;

@@ -294,6 +294,10 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
         store_uint(into + f->at, f->width, count_words(f->words));
         return read_record(r, f->of, n, into);
     }
+    if (f->kind == CONFIG_UINT && f->of && n->kind == YAML_MAP) {
+        set_defaults(f->of, into);
+        return read_record(r, f->of, n, into);
+    }
     int rc = f->words ? find_word(r, f, n, &word) : 0;
     if (rc) return rc;
     switch (f->kind) {

@@ -313,6 +313,16 @@ static const config_field place_rows[] = {
 };
 RECORD(place, config_model, place_rows);
 
+static const config_field scale_rows[] = {
+    UINT("min", config_model, replicas, 0, 64, "at least so many", .otherwise = 1),
+    UINT("max", config_model, scale.max, 1, 64, "at most so many", .required = true),
+    UINT("wait_ms", config_model, scale.wait_ms, 10, 600000, "longer waits bring one more",
+         .otherwise = 1000),
+    UINT("idle_s", config_model, scale.idle_s, 1, 7 * 24 * 3600, "so long the load is low before one leaves",
+         .otherwise = 300),
+};
+RECORD(scale, config_model, scale_rows);
+
 #define WORD_NAME(e, name) name,
 static const char *const wires[] = {CONFIG_WIRE_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
@@ -336,7 +346,7 @@ static const config_field model_rows[] = {
     TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
     TEXT("sha256", config_model, sha256, 1, 256, "what the file must be"),
     BOOL("external", config_model, external, "others start its workers, and 'discovery' names them"),
-    UINT("replicas", config_model, replicas, 1, 64, "worker processes"),
+    UINT("replicas", config_model, replicas, 1, 64, "worker processes", .of = &scale),
     UINT("standby", config_model, standby, 0, 64, "replicas that are loaded and wait"),
     SECTION("place", place, "where it may run"),
     SHARDS("shards", config_model, shards, 2, PLACEMENT_SHARDS_MAX,

@@ -13,13 +13,14 @@
 #include "pipeline/pipeline.h"
 
 typedef enum config_kind {
-    CONFIG_TEXT,   /* const char *: min to max bytes; with `words` one of them */
-    CONFIG_WORD,   /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
-    CONFIG_STAGE,  /* const stage_kind *: the name of one that the registry has */
-    CONFIG_UINT,   /* an unsigned integer of `width` bytes: min to max, times `unit` */
-    CONFIG_INT,    /* an int: low to high */
-    CONFIG_NUMBER, /* double, or with `pointer` double * that is NULL when absent: low to high */
-    CONFIG_BOOL,   /* bool */
+    CONFIG_TEXT,  /* const char *: min to max bytes; with `words` one of them */
+    CONFIG_WORD,  /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
+    CONFIG_STAGE, /* const stage_kind *: the name of one that the registry has */
+    CONFIG_UINT, /* an unsigned integer of `width` bytes: min to max, times `unit`; with `of`, which lies flat, a map in
+                      its place, where there is what `of` requires */
+    CONFIG_INT,     /* an int: low to high */
+    CONFIG_NUMBER,  /* double, or with `pointer` double * that is NULL when absent: low to high */
+    CONFIG_BOOL,    /* bool */
     CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */
     /* placement_shards: "auto", a number of min to max, or a map of nodes to numbers of layers. */
     CONFIG_SHARDS,
@@ -45,7 +46,8 @@ typedef struct config_field {
     uint64_t otherwise;         /* UINT: the value when absent, before `unit` */
     const char *otherwise_text; /* TEXT: the same; NULL: NULL */
     size_t at_n, width_n;
-    const config_record *of; /* SECTION; PAIRS; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
+    const config_record
+        *of; /* SECTION; UINT; WORD; PAIRS; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
     size_t max_text;
     bool secret;       /* TEXT: nobody should read it */
     const char *alone; /* LIST of maps: the key that a text in place of a map is the value of; NULL: none */

@@ -241,6 +241,21 @@ void gateway_flush(gateway *g, uint64_t limit_ms, void (*done)(void *user), void
     telemetry_flush(g, limit_ms, done, user);
 }
 
+gateway_waits gateway_look_at_waits(const gateway *g, const char *model, uint64_t seen[METRICS_BUCKETS])
+{
+    gateway_waits w = {.n_held = (uint64_t)metrics_get(g->metrics, METRIC_HELD, model, NULL, NULL)};
+    if (seen)
+        w.p95_ms =
+            1000 * metrics_quantile_s(g->metrics, METRIC_STAGE_S, model, "queue", 0.95, seen, &w.n_waits);
+    return w;
+}
+
+void gateway_note_scale(gateway *g, const char *model, unsigned wanted, const char *why)
+{
+    metrics_set(g->metrics, METRIC_WANTED, wanted, model, NULL, NULL);
+    if (why) metrics_add(g->metrics, METRIC_SCALE, 1, model, why, NULL);
+}
+
 void gateway_cut(gateway *g)
 {
     api_error e;

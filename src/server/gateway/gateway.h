@@ -9,6 +9,7 @@
 #include "control/control.h"
 #include "config/config.h"
 #include "request/endpoint.h"
+#include "request/metrics.h"
 #include "gateway/model_manager.h"
 
 typedef struct gateway gateway;
@@ -31,6 +32,17 @@ void gateway_set_control(gateway *g, control *at);
 void gateway_show_workers_tls(gateway *g, tls_context *t);
 /* Who loads and unloads models (model_manager.h); NULL: nobody. As the control plane. */
 void gateway_show_model_manager(gateway *g, const model_manager *k);
+/* What requests for a model waited lately, as this gateway knows it. */
+typedef struct gateway_waits {
+    uint64_t n_held;  /* calls that wait here for a replica */
+    uint64_t n_waits; /* model calls that ended since `seen` was filled, and */
+    double p95_ms;    /* what 95 of 100 of them waited in workers, at least */
+} gateway_waits;
+/* seen NULL: without the last two. Zeroed at first, it is filled anew. */
+gateway_waits gateway_look_at_waits(const gateway *g, const char *model, uint64_t seen[METRICS_BUCKETS]);
+/* For GET /metrics: so many replicas are wanted of a model whose number follows its load (cluster/scale.h); `why`: the
+ * word of the step that led there, NULL: there was none. */
+void gateway_note_scale(gateway *g, const char *model, unsigned wanted, const char *why);
 /* Says to all who ask that it is not ready, so that balancers send nothing more, and answers what comes until
  * it drains. */
 void gateway_withdraw(gateway *g);

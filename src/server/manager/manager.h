@@ -50,6 +50,7 @@ int manager_open(manager **ret, uv_loop_t *loop, const manager_options *o, shoal
 const model_manager *manager_interface(manager *k);
 /* Copied. As set's errors; on SHOAL_ENOMEM all is as before. */
 int manager_base(manager *k, const worker_spec *specs, size_t n, shoal_err *err);
+unsigned manager_most_replicas(void); /* of one model that this machine's cores carry */
 void manager_restore(manager *k);
 void manager_drain(manager *k);
 void manager_close(manager *k); /* NULL is fine */

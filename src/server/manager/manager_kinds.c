@@ -207,11 +207,16 @@ static uint64_t room_taken(const manager *k)
     return sum;
 }
 
+unsigned manager_most_replicas(void)
+{
+    unsigned most = (unsigned)sys_core_count() * REPLICAS_PER_CORE;
+    return most < REPLICAS_LEAST ? REPLICAS_LEAST : most;
+}
+
 /* Each replica is a process whose steps wait for the same cores. */
 static bool has_cores(job *j, const worker_spec *s, unsigned n)
 {
-    unsigned most = (unsigned)sys_core_count() * REPLICAS_PER_CORE;
-    if (most < REPLICAS_LEAST) most = REPLICAS_LEAST;
+    unsigned most = manager_most_replicas();
     if (n <= most) return true;
     job_fail(j, 507, "no_room", "%u replicas of %s are more than the %u that this machine's cores (%d) carry",
              n, s->model, most, sys_core_count());

@@ -36,7 +36,7 @@ static readiness of_model(const gateway *g, const char *name, char why[READINESS
     snprintf(model, sizeof model, "%.*s", (int)strcspn(name, ":"), name);
     const replica_set *set = registry_find(g->registry, model);
     if (!set || (colon && !has_adapter(set, colon + 1))) return READINESS_UNKNOWN;
-    if (set->n_ready > 0) return READINESS_READY;
+    if (set->n_ready > 0 || (set->rests && !registry_is_missing(set))) return READINESS_READY;
     registry_say_missing(set, why, READINESS_WHY_SIZE);
     return READINESS_NOT;
 }

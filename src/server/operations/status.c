@@ -235,14 +235,15 @@ static void put_served(buf *out, const gateway_request *rq, const replica *r, bo
     }
 }
 
-/* A model that is configured or was served here, and that no machine has now. */
+/* A model that is configured or was served here, and that no machine has now: it rests, or is missing. */
 static void put_missing(buf *out, const gateway_request *rq, const replica_set *set)
 {
     char why[READINESS_WHY_SIZE];
     registry_say_missing(set, why, sizeof why);
     buf_putc(out, '{');
     json_put_text(out, "id", set->model);
-    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"state\":\"missing\"");
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    json_put_text(out, "state", registry_is_missing(set) ? "missing" : "resting");
     json_put_text(out, "reason", why);
     put_presence(out, rq, set->model, NULL);
     buf_putc(out, '}');

@@ -19,6 +19,7 @@ static const double BOUNDS_S[] = {DECADE(1e-4), DECADE(1e-3), DECADE(1e-2), DECA
                                   DECADE(1.0),  DECADE(10.0), 100};
 #undef DECADE
 #define N_BOUNDS (sizeof BOUNDS_S / sizeof *BOUNDS_S)
+_Static_assert(METRICS_BUCKETS == N_BOUNDS + 1, "metrics_quantile_s counts as a series does");
 _Static_assert(LOOP_WORK_N_BOUNDS <= N_BOUNDS, "a series has room for either");
 
 typedef struct series {
@@ -173,6 +174,22 @@ uint64_t metrics_seen(const metrics *m, metric_id id, const char *l0, const char
     return n;
 }
 
+double metrics_quantile_s(const metrics *m, metric_id id, const char *l0, const char *l1, double q,
+                          uint64_t seen[METRICS_BUCKETS], uint64_t *ret_n)
+{
+    const series *s = metrics_find(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, NULL});
+    uint64_t fresh[METRICS_BUCKETS] = {0}, n = 0, below = 0;
+    for (size_t i = 0; s && i < METRICS_BUCKETS; i++) {
+        n += fresh[i] = s->counts[i] - seen[i];
+        seen[i] = s->counts[i];
+    }
+    *ret_n = n;
+    size_t at = 0;
+    for (; at + 1 < METRICS_BUCKETS; at++)
+        if ((double)(below += fresh[at]) >= q * (double)n) break;
+    return n > 0 && at > 0 ? BOUNDS_S[at - 1] : 0;
+}
+
 const char *const *metrics_labels(const metrics *m, metric_id id, size_t i)
 {
     const series *s = m->first[id];
@@ -258,6 +275,7 @@ void metrics_scrape(metrics *m, registry *g, const node *own)
         const Shoal__V1__Stats *s = r->stats;
         if (!s) continue;
         metrics_say(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
+        metrics_say(m, METRIC_QUEUE_AGE, s->queue_ms / 1000, r->model, r->id, NULL);
         metrics_say(m, METRIC_WAITING, s->n_waiting, r->model, r->id, NULL);
         metrics_say(m, METRIC_KV_USED, (double)s->kv_pages_used, r->model, r->id, NULL);
         metrics_say(m, METRIC_KV_KEPT, (double)s->kv_pages_kept, r->model, r->id, NULL);

@@ -62,6 +62,10 @@
       "Prompt tokens: queried, and those of them whose KV pages were there: hit.")                          \
     X(METRIC_HELD, "shoal_model_calls_held", GAUGE, "model",                                                \
       "Calls that wait in this gateway for a replica.")                                                     \
+    X(METRIC_WANTED, "shoal_model_replicas_wanted", GAUGE, "model",                                         \
+      "Of models whose replicas follow the load: how many are wanted.")                                     \
+    X(METRIC_SCALE, "shoal_scale_steps_total", COUNTER, "model,why",                                        \
+      "Changes of that number: waited, called, idle, failed, no_machine or range.")                         \
     X(METRIC_CALL_CPU_S, "shoal_call_cpu_seconds_total", COUNTER, "model,task",                             \
       "Time of workers' cores that model calls took, each its share of the engine's steps.")                \
     X(METRIC_LAST_CALL, "shoal_model_last_call_timestamp_seconds", GAUGE, "model",                          \
@@ -139,6 +143,8 @@
     X(METRIC_CALLS, "shoal_worker_calls_in_flight", GAUGE, "model,replica", "Calls of this gateway.")       \
     X(METRIC_RUNNING, "shoal_worker_running", GAUGE, "model,replica", "Sequences in the running batch.")    \
     X(METRIC_WAITING, "shoal_worker_queue", GAUGE, "model,replica", "Requests waiting in the worker.")      \
+    X(METRIC_QUEUE_AGE, "shoal_worker_queue_age_seconds", GAUGE, "model,replica",                           \
+      "The longest that a request in the worker's queue has waited, over all its turns.")                   \
     X(METRIC_KV_USED, "shoal_worker_kv_pages_used", GAUGE, "model,replica", "KV cache pages in use.")       \
     X(METRIC_KV_KEPT, "shoal_worker_kv_pages_kept", GAUGE, "model,replica",                                 \
       "KV cache pages that nobody uses now and that are kept for conversations.")                           \
@@ -191,6 +197,11 @@ void metrics_set_work(metrics *m, metric_id id, const loop_work *w);
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2);
 /* How many values a histogram's series has seen, 0 when it does not exist; metrics_get says their sum. */
 uint64_t metrics_seen(const metrics *m, metric_id id, const char *l0, const char *l1);
+enum { METRICS_BUCKETS = 32 }; /* of a histogram of seconds, the last without an upper bound */
+/* The quantile q of the values that came since `seen` was filled (zeroed: of all), in seconds: the lower bound of its
+ * bucket. *ret_n: how many came. seen is filled anew. */
+double metrics_quantile_s(const metrics *m, metric_id id, const char *l0, const char *l1, double q,
+                          uint64_t seen[METRICS_BUCKETS], uint64_t *ret_n);
 /* The labels of the i-th series, in the order of their first sight; NULL: there are no more. */
 const char *const *metrics_labels(const metrics *m, metric_id id, size_t i);
 /* Of all series of a counter. */

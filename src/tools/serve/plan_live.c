@@ -104,6 +104,8 @@ static void take_model(plan_live *x, const json_t *o, bool *ok)
     plan_live_model *m = &x->models[x->n_models];
     *m = (plan_live_model){
         .name = text(o, "model", x->mem, ok), .travels = truth(o, "travels"), .waits = truth(o, "waits")};
+    double n = plan_live_number(o, "replicas");
+    m->n_replicas = (unsigned)(n < UINT16_MAX ? n : UINT16_MAX);
     m->idle = truth(o, "idle");
     m->settling = truth(o, "settling");
     m->failed = texts(o, "failed", &m->n_failed, x->mem, ok);
@@ -162,6 +164,8 @@ void plan_live_restrict(const plan_live *x, placement_model *m)
         m->waits = is->waits;
         m->idle = is->idle;
         m->settling = is->settling;
+        if (is->n_replicas > m->n_replicas && m->n_most)
+            m->n_replicas = is->n_replicas < m->n_most ? is->n_replicas : m->n_most;
         if (is->travels) return;
         m->nodes = x->gateways;
         m->n_nodes = x->n_gateways;

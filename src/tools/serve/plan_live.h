@@ -15,6 +15,7 @@
 typedef struct plan_live_model { /* what the gateway knows of a model beyond its configuration */
     const char *name;
     bool travels, waits, idle, settling;
+    unsigned n_replicas; /* wanted now */
     const char **failed;
     size_t n_failed;
 } plan_live_model;
@@ -35,7 +36,8 @@ typedef struct plan_live { /* what it points to dies with it */
 int plan_live_ask(plan_live *ret, const char *server, shoal_err *err);
 /* The answer itself, any bytes. SHOAL_EPROTOCOL. */
 int plan_live_read(plan_live *ret, const char *json, size_t n, shoal_err *err);
-/* A model that the gateway has by the same name gets its restrictions; the others are as they are. */
+/* A model that the gateway has by the same name gets its restrictions, and its number within the range where that
+ * follows the load; the others are as they are. */
 void plan_live_restrict(const plan_live *x, placement_model *m);
 void plan_live_done(plan_live *x);
 

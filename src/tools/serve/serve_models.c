@@ -85,7 +85,7 @@ static int serve_models_find_model(const gateway_config *c, size_t i, manifest *
 {
     const config_model *cm = &c->models[i];
     *ret = (worker_spec){.model = cm->name,
-                         .n_replicas = (int)cm->replicas,
+                         .n_replicas = (int)config_replicas(cm),
                          .n_threads = (int)cm->threads,
                          .kv_bytes = (size_t)cm->kv_mb << 20,
                          .sound_bytes = (size_t)cm->sound_mb << 20,
@@ -144,7 +144,9 @@ placement_model serve_models_want(const gateway_config *c, const worker_spec *sp
     const config_model *m = &c->models[i];
     uint64_t kv_bytes = m->kv_mb ? (uint64_t)m->kv_mb << 20 : MODEL_KV_LEAST_BYTES;
     return (placement_model){.name = m->name,
-                             .n_replicas = m->replicas ? m->replicas : 1,
+                             .n_replicas = config_replicas(m),
+                             .n_least = m->scale.max ? m->replicas : 0,
+                             .n_most = m->scale.max,
                              .n_standby = m->standby,
                              .memory_bytes = model_kind_measure(specs[i].path).bytes + kv_bytes,
                              .device = model_kind_of(specs[i].path)->device,

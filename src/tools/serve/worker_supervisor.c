@@ -518,23 +518,29 @@ static int open_store(worker_supervisor *c, uv_loop_t *loop, const worker_superv
     return model_store_open(&c->store, loop, &s, err);
 }
 
-/* Layers are dealt out by whoever sees all machines. */
-static int check_whole(const gateway_config *c, shoal_err *err)
+/* Layers are dealt out, and numbers of replicas follow the load, by whoever sees all machines. */
+static int check_own(const gateway_config *c, shoal_err *err)
 {
-    for (size_t i = 0; i < c->n_models; i++)
+    for (size_t i = 0; i < c->n_models; i++) {
+        if (c->models[i].scale.max > 0)
+            return config_fail(c, err,
+                               "models[%zu].replicas: an agent's own models have a fixed number; a gateway's "
+                               "shoal.yaml can say a range",
+                               i);
         if (placement_is_cut(&c->models[i].shards))
             return config_fail(
                 c, err,
                 "models[%zu].shards: an agent's own models are whole; a gateway's shoal.yaml can "
                 "deal out layers",
                 i);
+    }
     return 0;
 }
 
 static int open_all(worker_supervisor *c, uv_loop_t *loop, const worker_supervisor_options *o, shoal_err *err)
 {
     int rc = o->config ? config_load(&c->config, &HOME_STAGES, o->config, err) : 0;
-    if (rc == 0 && c->config) rc = check_whole(c->config, err);
+    if (rc == 0 && c->config) rc = check_own(c->config, err);
     if (rc == 0 && c->config) rc = serve_models_find(&c->specs, c->config, err);
     if (rc == 0) rc = open_store(c, loop, o, err);
     if (rc == 0) rc = open_tls(c, o->dir, err);

@@ -652,6 +652,39 @@ static void a_standby_on_a_device_gives_way_there_alone(void **state)
     placement_done(&p);
 }
 
+/* HOME has room (nine tenths of each memory) for one, two and none of 6.5 GB. */
+static void room_is_counted_without_taking_it_from_others(void **state)
+{
+    placement_model m[] = {{.name = "chat", .n_replicas = 1, .memory_bytes = 13 * GB / 2},
+                           {.name = "small", .n_replicas = 1, .n_standby = 1, .memory_bytes = GB}};
+    const placement_now now[] = {{.model = "chat", .node = "nas"},
+                                 {.model = "small", .node = "shed"},
+                                 {.model = "small", .node = "nas", .standby = true}};
+    unsigned room = 99;
+    char why[300];
+    assert_int_equal(placement_room(&room, why, sizeof why, HOME, 3, m, 1, 0, 3, now, 1, NULL), 0);
+    assert_int_equal(room, 3);
+    assert_string_equal(why, "");
+    assert_int_equal(placement_room(&room, why, sizeof why, HOME, 3, m, 1, 0, 9, now, 1, NULL), 0);
+    assert_int_equal(room, 3);
+    assert_string_equal(why, "no machine may have it: its memory is taken (attic, nas, shed)");
+    m[0].n_replicas = 2; /* the room of what is there already does not change */
+    assert_int_equal(placement_room(&room, why, sizeof why, HOME, 3, m, 1, 0, 3, now, 1, NULL), 0);
+    assert_int_equal(room, 3);
+    m[0].n_replicas = 4; /* nor do those have a machine that lack one */
+    assert_int_equal(placement_room(&room, why, sizeof why, HOME, 3, m, 1, 0, 5, now, 1, NULL), 0);
+    assert_int_equal(room, 3);
+    m[0].n_replicas = 1;
+    m[1].memory_bytes = 2 * GB; /* the standby and a further replica of chat would share what nas has */
+    assert_int_equal(placement_room(&room, why, sizeof why, HOME, 2, m, 2, 0, 3, now, 3, NULL), 0);
+    assert_int_equal(room, 2);
+    m[0].labels = (const char *const[]){"big"};
+    m[0].n_labels = 1;
+    assert_int_equal(placement_room(&room, why, sizeof why, HOME, 3, m, 1, 0, 2, now, 1, NULL), 0);
+    assert_int_equal(room, 0);
+    assert_string_equal(why, "no machine may have it: it lacks a label (attic, nas, shed)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -659,6 +692,7 @@ int main(void)
         cmocka_unit_test(a_replica_has_to_fit_into_one_device),
         cmocka_unit_test(devices_are_shared_out_evenly_and_stay),
         cmocka_unit_test(a_standby_on_a_device_gives_way_there_alone),
+        cmocka_unit_test(room_is_counted_without_taking_it_from_others),
         cmocka_unit_test(placement_prefers_the_fast_then_spreads),
         cmocka_unit_test(placement_waits_with_crowding_while_nodes_come),
         cmocka_unit_test(placement_keeps_the_models_rules),

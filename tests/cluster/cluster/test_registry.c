@@ -648,6 +648,46 @@ static void registry_says_why_a_model_is_missing(void **state)
     house_close(&h);
 }
 
+/* /readyz waits for one replica of a model whose number follows the load, and for none of one that rests. */
+static void registry_waits_for_no_replica_that_the_load_brings(void **state)
+{
+    house h;
+    house_open(&h);
+    source *agent;
+    assert_int_equal(source_open(&agent, h.g, "agent", NULL), 0);
+    source_synced(h.s);
+    source_synced(agent);
+    assert_int_equal(registry_vary(h.g, "m", true, false, NULL), 0);
+    assert_null(registry_find(h.g, "m")); /* nobody has heard of it */
+    put(&h, "m/0", 1, "sim:a");
+    run(&h, 100);
+    member m = {.id = "m/1", .generation = 1, .model = "m", .address = "sim:nobody", .state = REPLICA_DOWN};
+    assert_int_equal(source_put(agent, &m, NULL), 0);
+    run(&h, 100);
+    assert_false(registry_all_ready(h.g));
+    assert_int_equal(registry_vary(h.g, "m", true, false, NULL), 0);
+    assert_true(registry_all_ready(h.g));
+    source_drop(h.s, "m/0", 1);
+    assert_false(registry_all_ready(h.g)); /* one is waited for */
+    assert_int_equal(registry_vary(h.g, "m", true, true, NULL), 0);
+    assert_true(registry_all_ready(h.g));
+    source_drop(agent, "m/1", 1);
+    assert_true(registry_all_ready(h.g));
+    assert_non_null(registry_find(h.g, "m")); /* known, without any */
+    registry_give_up(h.g, "m", "its memory is taken (attic)", true);
+    is_missing_because(&h, "m", "its memory is taken (attic)");
+    registry_expect(h.g, "m");
+    m.state = REPLICA_FAILED;
+    m.reason = "wrong digest";
+    assert_int_equal(source_put(agent, &m, NULL), 0);
+    is_missing_because(&h, "m", "its worker failed: wrong digest");
+    source_drop(agent, "m/1", 1);
+    assert_int_equal(registry_vary(h.g, "m", false, false, NULL), 0);
+    assert_null(registry_find(h.g, "m"));
+    source_close(agent);
+    house_close(&h);
+}
+
 static void registry_gives_an_id_to_the_source_of_its_newest_life(void **state)
 {
     house h;
@@ -933,6 +973,7 @@ int main(void)
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
         cmocka_unit_test(registry_says_why_a_model_is_missing),
+        cmocka_unit_test(registry_waits_for_no_replica_that_the_load_brings),
         cmocka_unit_test(registry_gives_an_id_to_the_source_of_its_newest_life),
         cmocka_unit_test(registry_believes_no_nonsense_of_a_worker),
         cmocka_unit_test(registry_lets_no_machine_take_the_replicas_of_another),

@@ -169,6 +169,14 @@ static const bad_case bad_cases[] = {
     {"models:\n  - name: a b\n", "models[0].name", 2},
     {"models:\n  - name: a\n    sha256: xyz\n", "models[0].sha256", 3},
     {"models:\n  - name: a\n    replicas: 1000\n", "models[0].replicas", 3},
+    {"models:\n  - name: a\n    replicas: many\n", "models[0].replicas", 3},
+    {"models:\n  - name: a\n    replicas: {min: 2}\n", "'max' is required", 3},
+    {"models:\n  - name: a\n    replicas: {min: 3, max: 2}\n", "models[0].replicas.max: is less than min (3)",
+     3},
+    {"models:\n  - name: a\n    replicas: {max: 65}\n", "models[0].replicas.max", 3},
+    {"models:\n  - name: a\n    replicas: {max: 2, wait_ms: 0}\n", "models[0].replicas.wait_ms", 3},
+    {"models:\n  - name: a\n    standby: 1\n    replicas: {min: 0, max: 2}\n", "needs 'standby' to be 0", 4},
+    {"models:\n  - name: a\n    shards: 2\n    replicas: {max: 2}\n", "has one replica and no standby", 3},
     {"models:\n  - name: a\n    place: {spread: nodes}\n", "models[0].place.spread: 'nodes' is none of", 3},
     {"models:\n  - name: a\n    place:\n      on_battery: yes\n", "models[0].place.on_battery", 4},
     {"models:\n  - name: a\n    place: {max_rtt_ms: 0}\n", "models[0].place.max_rtt_ms", 3},
@@ -547,6 +555,26 @@ static void shards_are_a_word_a_number_or_a_map(void **state)
     config_free(c);
 }
 
+static void replicas_are_a_number_or_a_range(void **state)
+{
+    static const char TEXT[] = "models:\n"
+                               "  - {name: a, replicas: {max: 4}}\n"
+                               "  - {name: b, replicas: {min: 0, max: 2, wait_ms: 250, idle_s: 20}}\n"
+                               "  - {name: c, replicas: 3}\n"
+                               "  - {name: d}\n";
+    gateway_config *c;
+    shoal_err err = {0};
+    if (config_parse(&c, NULL, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    const config_model *m = c->models;
+    assert_true(m[0].replicas == 1 && m[0].scale.max == 4 && m[0].scale.wait_ms == 1000 &&
+                m[0].scale.idle_s == 300);
+    assert_true(m[1].replicas == 0 && m[1].scale.max == 2 && m[1].scale.wait_ms == 250 &&
+                m[1].scale.idle_s == 20);
+    assert_true(m[2].replicas == 3 && m[2].scale.max == 0);
+    assert_true(m[3].replicas == 0 && m[3].scale.max == 0);
+    config_free(c);
+}
+
 static void aliases_are_names_of_any_service(void **state)
 {
     static const char TEXT[] = "models:\n"
@@ -804,6 +832,7 @@ int main(void)
         cmocka_unit_test(later_failures_get_the_line_of_their_field),
         cmocka_unit_test(the_nearest_word_is_the_one_meant),
         cmocka_unit_test(shards_are_a_word_a_number_or_a_map),
+        cmocka_unit_test(replicas_are_a_number_or_a_range),
         cmocka_unit_test(every_key_has_help_and_help_only_keys),
         cmocka_unit_test(tables_of_keys_follow_the_rows),
         cmocka_unit_test(keys_apart_have_a_table_of_their_own),

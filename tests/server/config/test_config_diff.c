@@ -25,7 +25,8 @@ static const char ALL[] =
     "hosts:\n"
     "  - {name: weather, url: 'https://weather.example', headers: [{name: x-key, value: hush}]}\n"
     "models:\n"
-    "  - {name: a, path: a.gguf, cost: 0, energy_j: 0.5, kv_mb: 8, fallback: [b]}\n"
+    "  - {name: a, path: a.gguf, cost: 0, energy_j: 0.5, kv_mb: 8, fallback: [b], replicas: {min: 0, max: "
+    "3}}\n"
     "  - {name: b, path: b.gguf, shards: {pi: 8, nas: 16}, wire: int8}\n"
     "  - {name: c, path: c.gguf, shards: auto}\n"
     "ensembles:\n"
@@ -76,6 +77,7 @@ static void what_is_printed_reads_as_the_same(void **state)
     assert_string_equal(text, again);
     assert_int_equal(config_diff(a, b, count, &n, NULL), 0);
     assert_int_equal(n, 0);
+    assert_non_null(strstr(text, "min: 0"));
     assert_non_null(strstr(text, "cost: 0"));
     assert_non_null(strstr(text, "name: \"true\""));
     assert_non_null(strstr(text, "hedge: \"off\""));
@@ -154,7 +156,8 @@ static void every_difference_is_named_once(void **state)
         "models:\n"
         "  - {name: c, path: c.gguf, shards: auto}\n"
         "  - {name: d, path: d.gguf}\n"
-        "  - {name: a, path: a.gguf, energy_j: 0.5, kv_mb: 16, sampling: {temperature: 0.3}}\n"
+        "  - {name: a, path: a.gguf, energy_j: 0.5, kv_mb: 16, sampling: {temperature: 0.3}, replicas: {min: "
+        "0, max: 4}}\n"
         "  - {name: b, path: b.gguf, shards: {pi: 8, nas: 16}, wire: int8}\n"
         "pipelines:\n"
         "  - name: p\n"
@@ -170,6 +173,7 @@ static void every_difference_is_named_once(void **state)
         {"listen", "\":0\"", "\":1\"", CONFIG_RESTART, false},
         {"limits.max_requests", "7", "8", CONFIG_NOW, false},
         {"limits.max_connections", NULL, "9", CONFIG_RESTART, false},
+        {"models[a].replicas.max", "3", "4", CONFIG_NOW, false},
         {"cache.semantic", NULL, "...", CONFIG_RESTART, false},
         {"cpu.reserve", "0", "1", CONFIG_RESTART, false},
         {"cpu.nice", "-5", "5", CONFIG_RESTART, false},

@@ -238,6 +238,26 @@ static void a_model_without_a_replica_has_a_queue(void **state)
     sim_world_close(&world);
 }
 
+static void a_quantile_is_of_the_values_that_came_since(void **state)
+{
+    metrics *m = metrics_new();
+    uint64_t seen[METRICS_BUCKETS] = {0}, n;
+    assert_true(metrics_quantile_s(m, METRIC_STAGE_S, "m", "queue", 0.95, seen, &n) == 0);
+    assert_int_equal(n, 0);
+    metrics_observe_many_s(m, METRIC_STAGE_S, 0.0007, 96, "m", "queue");
+    metrics_observe_many_s(m, METRIC_STAGE_S, 5, 4, "m", "queue");
+    assert_true(metrics_quantile_s(m, METRIC_STAGE_S, "m", "queue", 0.95, seen, &n) == 6.3e-4);
+    assert_int_equal(n, 100);
+    metrics_observe_many_s(m, METRIC_STAGE_S, 5, 1, "m", "queue");
+    assert_true(metrics_quantile_s(m, METRIC_STAGE_S, "m", "queue", 0.95, seen, &n) == 4);
+    assert_int_equal(n, 1);
+    metrics_observe_s(m, METRIC_STAGE_S, 1000, "m", "queue"); /* behind the last bound */
+    metrics_observe_s(m, METRIC_STAGE_S, 1e-6, "m", "queue");
+    assert_true(metrics_quantile_s(m, METRIC_STAGE_S, "m", "queue", 0.95, seen, &n) == 100);
+    assert_true(metrics_quantile_s(m, METRIC_STAGE_S, "m", "queue", 0.95, seen, &n) == 0);
+    metrics_free(m);
+}
+
 static void answer(confidence_watch *w, const char *model, const char *identity, int n, float best)
 {
     call_confidences c = {.n = CALL_CONFIDENCES_MAX};
@@ -464,6 +484,7 @@ int main(void)
         cmocka_unit_test(metrics_of_a_replica_go_with_it),
         cmocka_unit_test(metrics_have_the_names_of_vllm_too),
         cmocka_unit_test(a_model_without_a_replica_has_a_queue),
+        cmocka_unit_test(a_quantile_is_of_the_values_that_came_since),
         cmocka_unit_test(confidences_are_known_by_model_and_begin_anew_with_another_file),
         cmocka_unit_test(docs_list_each_metric),
         cmocka_unit_test(only_counters_end_in_total),

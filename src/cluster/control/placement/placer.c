@@ -336,6 +336,38 @@ static bool set_input(placement_input *d, const placer *p, uint64_t now_ns)
     return true;
 }
 
+static void input_done(placement_input *d)
+{
+    free(d->nodes);
+    free(d->models);
+    free(d->now);
+    free(d->gateways);
+    free(d->failed);
+}
+
+unsigned control_room(const control *g, const char *model, unsigned n, char *ret_why, size_t size)
+{
+    const placer *p = g->placer;
+    placement_input d = {0};
+    shoal_err err;
+    size_t at = 0;
+    unsigned room = 0;
+    while (at < p->o.n_models && strcmp(p->o.models[at].spec.model, model) != 0) at++;
+    int rc = set_input(&d, p, control_now_ns(g)) ? 0 : err_nomem(&err);
+    if (rc == 0 && at < p->o.n_models)
+        rc = placement_room(&room, ret_why, size, d.nodes, d.n_nodes, d.models, p->o.n_models, at, n, d.now,
+                            d.n_now, &err);
+    if (rc != 0) snprintf(ret_why, size, "%s", err.message);
+    if (rc != 0) room = p->o.models[at].want.n_replicas; /* no memory: none more now */
+    input_done(&d);
+    return room;
+}
+
+bool control_plans(const control *g)
+{
+    return g->placer && g->placer->leads;
+}
+
 static void plan(placer *p, uint64_t now_ns)
 {
     placement_input d = {0};
@@ -365,11 +397,7 @@ static void plan(placer *p, uint64_t now_ns)
         LOG(LOG_ERROR, "placement", "no_plan", LOG_S("reason", err.message));
     }
     placement_done(&plan);
-    free(d.nodes);
-    free(d.models);
-    free(d.now);
-    free(d.gateways);
-    free(d.failed);
+    input_done(&d);
 }
 
 /* ---- when ---------------------------------------------------------------------------------------- */

@@ -196,6 +196,34 @@ static void print_gap(const planning *x, const placement_gap *g)
         cli_print_line(33, "    not on %-20s %s", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
 }
 
+/* What the load may bring; *ret_room: of the most, so many have a machine. False: the number is fixed. */
+static bool find_room(const planning *x, size_t model, unsigned *ret_room, char *why, size_t size)
+{
+    const placement_model *m = &x->models[model];
+    placement_now *now = m->n_most ? calloc(x->p.n_assignments + 1, sizeof *now) : NULL;
+    if (!now) return false;
+    for (size_t i = 0; i < x->p.n_assignments; i++) {
+        const placement_assignment *s = &x->p.assignments[i];
+        now[i] =
+            (placement_now){x->models[s->model].name, x->nodes[s->node].name, s->standby, s->first, s->end};
+    }
+    int rc = placement_room(ret_room, why, size, x->nodes, x->n_nodes, x->models, x->n_models, model,
+                            m->n_most, now, x->p.n_assignments, NULL);
+    free(now);
+    return rc == 0;
+}
+
+static void print_range(const planning *x, size_t model)
+{
+    const placement_model *m = &x->models[model];
+    char why[300];
+    unsigned room;
+    if (!find_room(x, model, &room, why, sizeof why)) return;
+    cli_print_line(4, "  %u to %u replicas, by load%s", m->n_least, m->n_most,
+                   room < m->n_most ? "" : "; there is room for all");
+    if (room < m->n_most) cli_print_line(4, "  room for %u of them: %s", room, why);
+}
+
 static void print_price(const planning *x, size_t model)
 {
     split_cost c;
@@ -225,6 +253,7 @@ static void print_model(const planning *x, size_t model)
         if (s->end > 0) snprintf(what, sizeof what, "%zu:%zu", s->first, s->end);
         cli_print_line(32, "  %-20s %-8s %s", x->nodes[s->node].name, what, placement_why_text(s->why));
     }
+    print_range(x, model);
     print_price(x, model);
     for (size_t i = 0; i < x->p.n_gaps; i++)
         if (x->p.gaps[i].model == model) print_gap(x, &x->p.gaps[i]);
@@ -295,11 +324,29 @@ static void put_prices(buf *out, const planning *x)
     }
 }
 
+static void put_ranges(buf *out, const planning *x)
+{
+    char why[300];
+    unsigned room;
+    buf_puts(out, "],\"ranges\":[");
+    for (size_t i = 0; i < x->n_models; i++) {
+        const placement_model *m = &x->models[i];
+        if (!find_room(x, i, &room, why, sizeof why)) continue;
+        json_put_open(out, NULL, '{');
+        json_put_text(out, "model", m->name);
+        buf_printf(out, ",\"min\":%u,\"max\":%u,\"replicas\":%u,\"room\":%u", m->n_least, m->n_most,
+                   m->n_replicas, room);
+        if (room < m->n_most) json_put_text(out, "why", why);
+        buf_putc(out, '}');
+    }
+}
+
 static int cmd_plan_print_json(const planning *x)
 {
     buf out = {0};
     put_assignments(&out, x);
     put_prices(&out, x);
+    put_ranges(&out, x);
     buf_puts(&out, "],\"stopping\":[");
     for (size_t i = 0; i < x->p.n_leavers; i++) {
         json_put_open(&out, NULL, '{');

@@ -53,6 +53,7 @@
 #include "serve/serve_manager.h"
 #include "serve/serve_models.h"
 #include "serve/serve_reload.h"
+#include "serve/serve_scale.h"
 #include "serve/serve_stages.h"
 #include "serve/supervised.h"
 #include "serve/supervisor.h"
@@ -77,6 +78,8 @@ typedef struct server {
     worker_spec *specs;
     serve_stages stages;   /* of models whose layers are dealt out */
     control_model *placed; /* what the control plane places; NULL: all is served here */
+    uint64_t *bytes;       /* [n_models]: what a replica takes of this machine's memory */
+    serve_scale *scale;    /* how many replicas models have; NULL: it is not open */
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
@@ -243,6 +246,8 @@ static void stop_workers(server *s)
     s->reload = NULL;
     measure_idle_close(s->measure);
     s->measure = NULL;
+    serve_scale_close(s->scale);
+    s->scale = NULL;
     gateway_free(s->gateway);
     control_close(s->control, NULL, NULL); /* it leaves the registry now, the loop later */
     s->gateway = NULL;
@@ -401,6 +406,28 @@ static char *serve_packed(agent_options *o, const gateway_config *c)
     return path;
 }
 
+/* What this machine serves where nobody places: models of which no replica is wanted now have no worker. The caller's;
+ * NULL: no memory. */
+static worker_spec *list_alone(const server *s, size_t *ret_n)
+{
+    worker_spec *list = calloc(s->stages.n_alone + 1, sizeof *list);
+    *ret_n = 0;
+    for (size_t i = 0; list && i < s->stages.n_alone; i++) {
+        const worker_spec *w = &s->stages.alone[i];
+        if (w->n_replicas > 0 || w->end_layer > 0) list[(*ret_n)++] = *w;
+    }
+    return list;
+}
+
+static int serve_alone(server *s, shoal_err *err)
+{
+    size_t n;
+    worker_spec *list = list_alone(s, &n);
+    int rc = list ? manager_base(s->manager, list, n, err) : err_nomem(err);
+    free(list);
+    return rc;
+}
+
 static int start_agent(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
@@ -408,8 +435,11 @@ static int start_agent(server *s, shoal_err *err)
     int rc = serve_arbiter_open(&s->arbiter, &s->arbiter_fd, &shared, err);
     if (rc != 0) return rc;
     bool places = places_models(s); /* the placer says what runs here; after a crash, the model manager */
-    agent_options o = {.workers = s->stages.alone,
-                       .n_workers = places || handover_restarts() ? 0 : s->stages.n_alone,
+    size_t n_alone;
+    worker_spec *alone = list_alone(s, &n_alone);
+    if (!alone) return err_nomem(err);
+    agent_options o = {.workers = alone,
+                       .n_workers = places || handover_restarts() ? 0 : n_alone,
                        .member = s->control ? control_state(s->control) : NULL,
                        .log_level = c->log_level,
                        .arbiter = &shared};
@@ -418,6 +448,7 @@ static int start_agent(server *s, shoal_err *err)
     rc = agent_new(&s->agent, &s->loop, s->registry, &o, err);
     free(crashes);
     free(packed);
+    free(alone);
     return rc;
 }
 
@@ -498,7 +529,7 @@ static int start_keeping(server *s, shoal_err *err)
     int rc = serve_manager_open(&s->manager, &s->loop, &o, err);
     if (rc != 0) return rc;
     gateway_show_model_manager(s->gateway, manager_interface(s->manager));
-    return places_models(s) ? 0 : manager_base(s->manager, s->stages.alone, s->stages.n_alone, err);
+    return places_models(s) ? 0 : serve_alone(s, err);
 }
 
 static void on_measured(void *user, double bytes_per_s, double multiplies_per_s)
@@ -613,16 +644,16 @@ static int start_gate(server *s, shoal_err *err)
     return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
 }
 
-/* How many replicas of a whole model that was started are wanted now; false: as many as before. */
-static bool scale(control_model *placed, worker_spec *alone, const config_model *m)
+/* So many replicas of a whole model that was started are wanted now; false: as many as before. */
+static bool set_number(control_model *placed, worker_spec *alone, const config_model *m, int n)
 {
-    int n = m->replicas ? (int)m->replicas : 1;
-    bool same =
-        (alone->n_replicas ? alone->n_replicas : 1) == n && (!placed || placed->want.n_standby == m->standby);
+    bool same = alone->n_replicas == n && (!placed || placed->want.n_standby == m->standby);
     alone->n_replicas = n;
     if (!placed) return !same;
     placed->want.n_replicas = (unsigned)n;
     placed->want.n_standby = m->standby;
+    placed->want.n_least = m->scale.max ? m->replicas : 0;
+    placed->want.n_most = m->scale.max;
     placed->spec.n_replicas = n;
     return !same;
 }
@@ -646,7 +677,7 @@ static void take_workers(server *s, const gateway_config *now)
 }
 
 /* Models come and go by other ways; of those that were started the numbers count. */
-static void take_replicas(server *s, const gateway_config *now)
+static void take_numbers(server *s, const gateway_config *now)
 {
     bool changed = false;
     shoal_err err;
@@ -656,20 +687,50 @@ static void take_replicas(server *s, const gateway_config *now)
         size_t at = 0;
         while (s->placed && at < s->config->n_models && strcmp(s->config->models[at].name, alone->model) != 0)
             at++;
-        if (m && alone->end_layer == 0) changed |= scale(s->placed ? &s->placed[at] : NULL, alone, m);
+        if (m && alone->end_layer == 0)
+            changed |= set_number(s->placed ? &s->placed[at] : NULL, alone, m,
+                                  (int)serve_scale_number(s->scale, m->name));
     }
-    if (!changed) return;
+    if (!changed || s->stopping) return;
     if (s->placed)
         control_place_again(s->control);
-    else if (manager_base(s->manager, s->stages.alone, s->stages.n_alone, &err) != 0)
+    else if (serve_alone(s, &err) != 0)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
 
 /* The file was read again. */
 static void take_file(void *user, const gateway_config *now)
 {
-    take_workers(user, now);
-    take_replicas(user, now);
+    server *s = user;
+    take_workers(s, now);
+    if (s->scale) serve_scale_take(s->scale, now);
+    if (s->scale) take_numbers(s, now);
+}
+
+/* By the load. */
+static void on_scaled(void *user)
+{
+    take_numbers(user, config_now(user));
+}
+
+static int start_scaling(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    s->bytes = calloc(c->n_models + 1, sizeof *s->bytes);
+    if (!s->bytes) return err_nomem(err);
+    for (size_t i = 0; i < c->n_models; i++) {
+        if (c->models[i].external) continue;
+        placement_model want = serve_models_want(c, s->specs, i);
+        s->bytes[i] = want.device ? 0 : want.memory_bytes;
+    }
+    const serve_scale_options o = {.registry = s->registry,
+                                   .gateway = s->gateway,
+                                   .config = c,
+                                   .control = s->placed ? s->control : NULL,
+                                   .bytes = s->bytes,
+                                   .changed = on_scaled,
+                                   .user = s};
+    return serve_scale_open(&s->scale, &o, err);
 }
 
 static int start_reload(server *s, shoal_err *err)
@@ -706,6 +767,7 @@ static int cmd_serve_start(server *s, shoal_err *err)
     if (rc == 0) rc = start_agent(s, err);
     if (rc == 0) rc = start_keeping(s, err);
     if (rc == 0) rc = start_placing(s, err);
+    if (rc == 0) rc = start_scaling(s, err);
     if (rc == 0) rc = start_discovery(s, err);
     if (rc == 0) manager_restore(s->manager);
     if (rc == 0) handover_discard(); /* an address that the configuration names no more, say */
@@ -718,6 +780,7 @@ static void server_done(server *s)
     serve_stages_done(&s->stages);
     if (s->config) serve_models_free(s->specs, s->config->n_models);
     free(s->placed);
+    free(s->bytes);
     serve_arbiter_close(s->arbiter, s->arbiter_fd);
     config_free(s->config);
     free(s->config_path);
