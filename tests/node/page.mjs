@@ -48,6 +48,16 @@ const view = async (page, name) => {
   await page.click(`nav a[data-view=${name}]`);
   await page.waitForSelector(`#view-${name}:not([hidden])`);
 };
+// Touches what is there, and not what was there before the page around it moved.
+const tap = async (page, selector) => {
+  await page.waitForFunction(async (s) => {
+    const at = () => JSON.stringify(document.querySelector(s)?.getBoundingClientRect() ?? null);
+    const before = at();
+    await new Promise((done) => setTimeout(done, 100));
+    return before === at() && document.querySelector(s)?.checkVisibility();
+  }, { timeout: 20000 }, selector);
+  await page.tap(selector);
+};
 const shot = async (page, name) => shots && page.screenshot({ path: `${shots}/${name}.png` });
 
 async function accessible(page, what) {
@@ -330,7 +340,8 @@ test("light and dark, each with nothing serious for a screen reader", async () =
 test("nothing is wider than a phone", async () => {
   const page = await open(`${url}/`, { width: 390, height: 844, mobile: true });
   await has(page, "h1", "all ready");
-  await page.tap("#try button");
+  await has(page, "#try-who option", "home");
+  await tap(page, "#try button");
   await has(page, ".pipe-text", "Turning off");
   for (const name of ["play", "cluster", "requests", "models"]) {
     await view(page, name);
