@@ -407,6 +407,9 @@ static void a_batch_is_given_up_on_a_full_disk(void **state)
     open_bench(&b);
     int64_t input = put_file(&b, LINE("a") LINE("b")), id = make(&b, input, BATCH_OPENAI);
     check(&b, id, input);
+    say(&a, "short");
+    assert_ok(store_batch_answer(b.s, id, 2, true, &a, 0, &err));
+    say(&a, "");
     buf_reserve(&a, 200000);
     for (int i = 0; i < 200000; i++) buf_putc(&a, 'x');
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
@@ -424,7 +427,7 @@ static void a_batch_is_given_up_on_a_full_disk(void **state)
     assert_string_equal(got.errors, "[{\"code\":\"x\"}]");
     assert_true(got.n_lines == 2 && got.n_completed == 0 && got.n_failed == 2);
     assert_int_equal(store_batch_next(b.s, id, 0, b.mem, &l, &err), 0);
-    assert_ok(store_batch_answer(b.s, id, 2, true, &a, 0, &err)); /* changes nothing */
+    assert_ok(store_batch_answer(b.s, id, 1, true, &a, 0, &err)); /* changes nothing */
     assert_ok(store_batch_bytes(b.s, &has, &err));
     assert_int_equal(has, strlen(LINE("a") LINE("b")));
     assert_int_equal(finish(&b, id), BATCH_FAILED);
