@@ -27,7 +27,8 @@ int database_fail(const database *d, int code, shoal_err *err)
                        "%s: it may not be written; give the account that runs Shoal its folder", d->path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return err_set(err, SHOAL_EFORMAT, "%s is damaged (%s): move it away; %s", d->path, why, d->lost);
+        return err_set(err, SHOAL_EFORMAT, "%s is damaged (%s): " DATABASE_DAMAGED "%s", d->path, why,
+                       d->lost);
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR: return err_set(err, SHOAL_EIO, "%s: %s", d->path, why);
     default: return err_set(err, SHOAL_EINTERNAL, "%s: %s", d->path, why);

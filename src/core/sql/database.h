@@ -21,6 +21,8 @@
 #include "base/err.h"
 
 #define DATABASE_BUSY_MS 10000
+/* What to do about a damaged file, before what comes of it. A log that stayed would be read into the next file. */
+#define DATABASE_DAMAGED "move it away, with its -wal file; "
 
 typedef struct database {
     sqlite3 *db;

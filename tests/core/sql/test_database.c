@@ -103,7 +103,7 @@ static void what_is_damaged_says_what_to_do(void **state)
     fclose(f);
     assert_int_equal(open_as(b, &d, 1), SHOAL_EFORMAT);
     assert_non_null(strstr(b->err.message, "x.db is damaged"));
-    assert_non_null(strstr(b->err.message, "move it away; all begins anew"));
+    assert_non_null(strstr(b->err.message, "move it away, with its -wal file; all begins anew"));
     database_close(&d);
 }
 
