@@ -45,10 +45,18 @@ void folder_close(folder *f)
 
 /* ---- the lock ---------------------------------------------------------------------------------- */
 
+/* Made by root, its owner could not take it later. */
+static void give_to_owner(const folder *f, int fd)
+{
+    struct stat of;
+    if (geteuid() == 0 && fstat(f->fd, &of) == 0 && fchown(fd, of.st_uid, of.st_gid) != 0) return;
+}
+
 int folder_lock(const folder *f, int *ret_lock, shoal_err *err)
 {
     int fd = openat(f->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) return folder_fail(err, f, "lock", errno);
+    give_to_owner(f, fd);
     int rc = file_lock(fd, LOCK_WAIT_MS, NULL, err);
     if (rc != 0) {
         close(fd);

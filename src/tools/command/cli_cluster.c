@@ -45,7 +45,8 @@ int64_t cli_now(void)
 int cli_ca_open(ca **ret, const char *state, shoal_err *err)
 {
     char *path = NULL;
-    int rc = state_path(&path, state, "ca", err);
+    int rc = state_check_whole(state, err);
+    if (rc == 0) rc = state_path(&path, state, "ca", err);
     if (rc == 0) rc = ca_open(ret, path, err);
     free(path);
     return rc;

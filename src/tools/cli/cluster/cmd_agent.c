@@ -418,6 +418,7 @@ static int cmd_agent_run(int argc, char **argv)
     if (rc == 0) rc = cmd_agent_check(&q, &err);
     if (rc == 0) rc = state_path(&path, q.state, NULL, &err);
     if (rc == 0) rc = open_state(&q, path, &dir, &err);
+    if (rc == 0) rc = state_hold(&(int){-1}, path, &err); /* for as long as it lives */
     if (rc == 0) keep_crashes(path);
     if (rc == 0) rc = cmd_agent_gather(&f, &q, &err);
     if (rc == 0) rc = join_if_asked(&q, &dir, &f, &err);

@@ -115,7 +115,8 @@ static int cmd_ca_run(int argc, char **argv)
     const cli_verb *verb;
     int rc = cli_parse_verb(&a, &verb, &cmd_ca, options, verbs, argc, argv);
     if (rc != CLI_GO) return rc;
-    rc = state_path(&path, state, "ca", &err);
+    rc = state_check_whole(state, &err);
+    if (rc == 0) rc = state_path(&path, state, "ca", &err);
     if (rc == 0 && verb == &verbs[0])
         rc = init(path, cluster, &err);
     else if (rc == 0)

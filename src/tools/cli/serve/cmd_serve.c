@@ -960,7 +960,8 @@ static int serve_configured(server *s, const serve_options *o)
         if (o->check_only) rc = CLI_FAILED;
     } else if (o->check_only) {
         rc = cmd_serve_check(s);
-    } else if (serve_models_fit(s->config, s->specs, &err) != 0 ||
+    } else if (state_hold(&(int){-1}, s->config->cluster_state, &err) != 0 || /* for as long as it lives */
+               serve_models_fit(s->config, s->specs, &err) != 0 ||
                serve_stages_open(&s->stages, s->config, s->specs, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
     } else {
