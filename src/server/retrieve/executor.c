@@ -235,6 +235,13 @@ static int open_store(hand *h, shoal_err *err)
     return 0;
 }
 
+/* A person has to do something about the file, and reads logs. */
+static void tell_damaged(const executor *d, const executor_job *j)
+{
+    if (j->rc != SHOAL_EFORMAT || !d->path || strncmp(j->err.message, d->path, strlen(d->path)) != 0) return;
+    LOG(LOG_ERROR, "retrieve", "file_damaged", LOG_S("file", d->path), LOG_S("error", j->err.message));
+}
+
 static void run_job(hand *h, executor_job *j)
 {
     executor_tools t = {0};
@@ -250,6 +257,7 @@ static void run_job(hand *h, executor_job *j)
         store_act_for(h->store, "");
         store_rollback(h->store); /* whatever a job left open */
     }
+    tell_damaged(h->d, j);
     if (j->rc != 0) file_name_alone(j->err.message, h->d->path);
 }
 

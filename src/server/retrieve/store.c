@@ -11,8 +11,6 @@
 #include "base/name.h"
 #include "retrieve/store_impl.h"
 
-#define SCHEMA_VERSION 4
-
 #define COLLECTION_TABLE                                                                                   \
     "(id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, shared INTEGER NOT NULL, name TEXT NOT "  \
     "NULL, title TEXT NOT NULL, metadata TEXT NOT NULL, model TEXT NOT NULL, digest TEXT NOT NULL, dims "  \
@@ -63,7 +61,7 @@ static const char SCHEMA[] =
     "NULL DEFAULT 0);" BATCH_TABLES FILE_SIZES;
 
 /* Version 1 knew no owners: what it holds is shared. Version 2 knew no batches, version 3 not what files take. */
-static const char *const UPGRADES[SCHEMA_VERSION - 1] = {
+static const char *const UPGRADES[STORE_VERSION - 1] = {
     "CREATE TABLE collections_2" COLLECTION_TABLE
     "INSERT INTO collections_2 SELECT id, '', 1, name, title, metadata, model, digest, dims, piece_bytes,"
     " created, revision, n_removed, n_documents, n_pieces, n_bytes FROM collections;"
@@ -147,11 +145,8 @@ void store_count(store *s, steps *steps)
 
 int store_open(store **ret, const char *path, shoal_err *err)
 {
-    const database_options o = {.path = path,
-                                .schema = SCHEMA,
-                                .version = SCHEMA_VERSION,
-                                .upgrades = UPGRADES,
-                                .lost = "add the documents again"};
+    const database_options o = {
+        .path = path, .schema = SCHEMA, .version = STORE_VERSION, .upgrades = UPGRADES, .lost = STORE_LOST};
     store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     s->owner = "";

@@ -35,6 +35,11 @@
 
 enum { STORE_NAME_MAX = NAME_BYTES_MAX, STORE_SOURCE_MAX = 1024, STORE_METADATA_MAX = 16384 };
 
+/* Of the file's schema. */
+#define STORE_VERSION 4
+/* What to do about a damaged file, behind DATABASE_DAMAGED. */
+#define STORE_LOST "add the documents again, or bring them back with shoal restore"
+
 typedef struct store store;
 
 /* Makes the file and its folder when they are not there. SHOAL_EIO, SHOAL_EAUTH: the sentence names it;

@@ -6,8 +6,6 @@
 #include "sessions/session_store.h"
 #include "sql/database.h"
 
-#define SCHEMA_VERSION 1
-
 static const char SCHEMA[] =
     "CREATE TABLE talks(id BLOB PRIMARY KEY, used INTEGER NOT NULL, ends INTEGER NOT NULL,"
     " n_turns INTEGER NOT NULL, n_bytes INTEGER NOT NULL, next INTEGER NOT NULL) WITHOUT ROWID;"
@@ -247,9 +245,9 @@ int session_sqlite_open(session_store **ret, const char *path, shoal_err *err)
     const database_options o = {
         .path = path,
         .schema = SCHEMA,
-        .version = SCHEMA_VERSION,
+        .version = SESSION_SQLITE_VERSION,
         .pragmas = "PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF; PRAGMA recursive_triggers = ON",
-        .lost = "conversations begin anew"};
+        .lost = SESSION_SQLITE_LOST};
     sqlite_store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     s->pub.ops = &OPS;

@@ -70,6 +70,10 @@ struct session_store {
     bool lost;       /* what failed last has lost the connection: what follows would wait for it as long */
 };
 
+enum { SESSION_SQLITE_VERSION = 1 }; /* of the file's schema */
+/* What to do about a damaged file, behind DATABASE_DAMAGED. */
+#define SESSION_SQLITE_LOST "conversations begin anew, or come back with shoal restore"
+
 /* The file is made when it is missing, with mode 0600 and its folders. */
 int session_sqlite_open(session_store **ret, const char *path, shoal_err *err);
 

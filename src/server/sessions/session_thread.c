@@ -245,11 +245,21 @@ static void run_some(session_thread *c, session_job **first)
     *first = NULL;
 }
 
+/* The file, and not one turn in it: a person has to do something, and reads logs. Once for a batch. */
+static bool tell_damaged(const session_thread *c, const session_job *j)
+{
+    bool file = j->rc == SHOAL_EFORMAT && c->path && strncmp(j->err.message, c->path, strlen(c->path)) == 0;
+    if (file)
+        LOG(LOG_ERROR, "sessions", "file_damaged", LOG_S("file", c->path), LOG_S("error", j->err.message));
+    return file;
+}
+
 static void *work(void *arg)
 {
     signal_stack_open();
     session_thread *c = arg;
     shoal_err err = {0};
+    bool told = false;
     int rc = open_store(c, &err);
     if (rc != 0) {
         fail_all(c->batch, rc, &err);
@@ -259,6 +269,7 @@ static void *work(void *arg)
     }
     for (session_job *j = c->batch; j; j = j->next) {
         if (j->rc == 0) continue;
+        told = told || tell_damaged(c, j);
         file_name_alone(j->err.message, c->path);
         file_name_alone(j->err.message, c->key_file);
     }
