@@ -78,6 +78,20 @@ part_cli() {
     SHOAL_STATE=$state one "run packed" -- "$shoal" run $gguf/llama-gqa.gguf -p "$text" -n 6 --temp 0
     rm -r "$state"
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
+    # A server's state, to a backup and back. The databases were made by other schemas: these commands do not read them.
+    state=$(mktemp -d)
+    mkdir "$state/s"
+    SHOAL_STATE=$state/s "$shoal" ca init >/dev/null
+    python3 -c 'import sqlite3, sys
+for name in ("sessions", "collections"):
+    db = sqlite3.connect(f"{sys.argv[1]}/{name}.db")
+    db.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t(x); INSERT INTO t VALUES(1)")' "$state/s"
+    printf 'manifest: %s\nmodels: [{name: home-intent}]\n' "$PWD/models/models.json" >"$state/shoal.yaml"
+    one backup -p "shoal backup" -- tests/fail/backup.sh "$state/s" "$state/shoal.yaml" "$state/at"
+    one restore -p "shoal restore" -- tests/fail/backup.sh "$state/s" "$state/shoal.yaml" "$state/at"
+    one "backup writes" -w -p "shoal backup" -- tests/fail/backup.sh "$state/s" "$state/shoal.yaml" "$state/at"
+    one "restore writes" -w -p "shoal restore" -- tests/fail/backup.sh "$state/s" "$state/shoal.yaml" "$state/at"
+    rm -r "$state"
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1
     one "run adapter" -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 4 --temp 0 --adapter $data/adapters/llama-one:0.5
     one quantize -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0

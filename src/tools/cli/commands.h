@@ -18,6 +18,8 @@
     X(logs)             \
     X(crash)            \
     X(cache)            \
+    X(backup)           \
+    X(restore)          \
     X(demo)             \
     /* ask */           \
     X(run)              \

@@ -1,0 +1,87 @@
+/* backup_item.c: see backup_item.h. */
+#define _GNU_SOURCE
+#include "backup/backup_item.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command/cli_home.h"
+#include "config/config.h"
+#include "retrieve/store.h"
+#include "rules/home.h"
+#include "sessions/session_store.h"
+#include "trust/state.h"
+
+const backup_item BACKUP_ITEMS[BACKUP_N_ITEMS] = {
+#define BACKUP_ITEM_ROW(e, name, kind, secret, mode) [e] = {name, kind, secret, mode},
+    BACKUP_ITEM_TABLE(BACKUP_ITEM_ROW)
+#undef BACKUP_ITEM_ROW
+};
+
+backup_id backup_item_find(const char *name, size_t n)
+{
+    for (int i = 0; i < BACKUP_N_ITEMS; i++)
+        if (strlen(BACKUP_ITEMS[i].name) == n && memcmp(BACKUP_ITEMS[i].name, name, n) == 0)
+            return (backup_id)i;
+    return BACKUP_N_ITEMS;
+}
+
+int backup_item_version(backup_id id)
+{
+    return id == BACKUP_SESSIONS ? SESSION_SQLITE_VERSION : STORE_VERSION;
+}
+
+/* ---- where ---------------------------------------------------------------------------------------- */
+
+static int place_at(char **ret, const char *path, shoal_err *err)
+{
+    if (!path) return 0;
+    return (*ret = strdup(path)) ? 0 : err_nomem(err);
+}
+
+static int place_configured(backup_places *p, const gateway_config *c, const char *config, shoal_err *err)
+{
+    int rc = place_at(&p->path[BACKUP_CONFIG], config, err);
+    if (rc == 0 && c) rc = place_at(&p->path[BACKUP_SESSIONS], c->sessions.path, err);
+    if (rc == 0 && c) rc = place_at(&p->path[BACKUP_SESSION_KEYS], c->sessions.key_file, err);
+    if (rc == 0 && c) rc = place_at(&p->path[BACKUP_COLLECTIONS], c->retrieval_path, err);
+    return rc;
+}
+
+static int place_all(backup_places *p, const gateway_config *c, const char *config, const char *state,
+                     shoal_err *err)
+{
+    int rc = state_path(&p->state, state ? state : c ? c->cluster_state : NULL, NULL, err);
+    if (rc == 0) rc = place_configured(p, c, config, err);
+    for (int i = 0; rc == 0 && i < BACKUP_N_ITEMS; i++) {
+        if (i == BACKUP_CONFIG || p->path[i]) continue;
+        if (asprintf(&p->path[i], "%s/%s", p->state, BACKUP_ITEMS[i].name) >= 0) continue;
+        p->path[i] = NULL;
+        rc = err_nomem(err);
+    }
+    return rc;
+}
+
+int backup_places_find(backup_places *p, const char *config, const char *state, shoal_err *err)
+{
+    gateway_config *c = NULL;
+    char *usual = NULL;
+    shoal_err none;
+    *p = (backup_places){0};
+    int rc = config ? 0 : cli_home_find(&usual, &none);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    const char *path = config ? config : usual;
+    rc = path ? config_load(&c, &HOME_STAGES, path, err) : 0;
+    if (rc == 0) rc = place_all(p, c, path, state, err);
+    config_free(c);
+    free(usual);
+    return rc;
+}
+
+void backup_places_done(backup_places *p)
+{
+    for (int i = 0; i < BACKUP_N_ITEMS; i++) free(p->path[i]);
+    free(p->state);
+    *p = (backup_places){0};
+}
