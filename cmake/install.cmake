@@ -71,13 +71,15 @@ install(CODE "
     configure_file(${PROJECT_SOURCE_DIR}/cmake/shoal.pc.in ${PROJECT_BINARY_DIR}/shoal.pc @ONLY)
     file(INSTALL ${PROJECT_BINARY_DIR}/shoal.pc
          DESTINATION \"\${CMAKE_INSTALL_PREFIX}/\${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
-    foreach(unit shoal-gateway shoal-agent)
+    foreach(unit shoal-gateway shoal-agent shoal-eval)
         file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/\${unit}.service text)
         string(REPLACE \"/usr/local\" \"\${CMAKE_INSTALL_PREFIX}\" text \"\${text}\")
         file(WRITE ${PROJECT_BINARY_DIR}/systemd/\${unit}.service \"\${text}\")
         file(INSTALL ${PROJECT_BINARY_DIR}/systemd/\${unit}.service
              DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system\")
     endforeach()
+    file(INSTALL ${PROJECT_SOURCE_DIR}/deploy/systemd/shoal-eval.timer
+         DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system\")
     file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/shoal-priority.conf text)
     string(REPLACE \"/usr/local\" \"\${CMAKE_INSTALL_PREFIX}\" text \"\${text}\")
     file(WRITE ${PROJECT_BINARY_DIR}/systemd/shoal-priority.conf \"\${text}\")

@@ -113,7 +113,12 @@ command -v systemd-analyze >/dev/null || { echo "without systemd: its units were
 for unit in deploy/systemd/*.service; do
     sed "s|/usr/local/bin/shoal|$SHOAL_BIN|" "$unit" >"$work/$(basename "$unit")"
     mkdir -p "$work/$(basename "$unit").d" && cp deploy/systemd/shoal-priority.conf "$work/$(basename "$unit").d/"
-    systemd-analyze verify --man=no "$work/$(basename "$unit")" >"$work/err" 2>&1 || fail "$unit: $(cat "$work/err")"
+    units=("$work/$(basename "$unit")")
+    timer=${unit%.service}.timer
+    [ ! -f "$timer" ] || { cp "$timer" "$work/" && units+=("$work/$(basename "$timer")"); }
+    systemd-analyze verify --man=no "${units[@]}" >"$work/err" 2>&1 || fail "$unit: $(cat "$work/err")"
     grep "$(basename "$unit")" "$work/err" && fail "$unit"
 done
-echo "systemd takes both units, with the drop-in"
+[ "$(systemd-analyze calendar --iterations=2 "$(sed -n 's/^OnCalendar=//p' deploy/systemd/shoal-eval.timer)" | grep -c ' 03:30:00 ')" -ge 2 ] ||
+    fail "shoal-eval.timer does not elapse each night"
+echo "systemd takes the units, with the drop-in, and the timer"

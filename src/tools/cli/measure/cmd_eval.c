@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,10 +12,13 @@
 #include "client/http_client.h"
 #include "command/cli_process.h"
 #include "eval/eval_ask.h"
+#include "eval/eval_baseline.h"
 #include "eval/eval_routes.h"
 
 typedef struct eval_options {
-    const char *server, *pipeline, *homes, *svg, *title, *system;
+    const char *server, *pipeline, *homes, *svg, *title, *system, *key;
+    const char *baseline, *report; /* files */
+    bool accept;
     cli_list headers, routes;
     bool json, markdown, failures;
     eval_aims aims;
@@ -46,6 +50,14 @@ static int ask_each(eval_asker *a, const eval_cases *cases, eval_route *routes, 
     return rc;
 }
 
+/* A header is said for this command, a key of the environment for all. */
+static bool names_key(const cli_list *headers)
+{
+    for (size_t i = 0; i < headers->n; i++)
+        if (strncasecmp(headers->v[i], "authorization:", 14) == 0) return true;
+    return false;
+}
+
 static int ask_all(const eval_options *o, const eval_cases *cases, eval_route *routes, size_t n_routes,
                    shoal_err *err)
 {
@@ -56,6 +68,7 @@ static int ask_all(const eval_options *o, const eval_cases *cases, eval_route *r
     if (!rc) rc = cli_process_reach(&where, err);
     if (!rc) http_client_init(&c, &where);
     if (!rc) rc = eval_put_headers(&o->headers, &headers, err);
+    if (!rc && !names_key(&o->headers)) rc = cli_process_headers(&headers, o->key, err);
     for (size_t k = 0; !rc && k < n_routes; k++)
         if (!(routes[k].results.v = calloc(cases->n + 1, sizeof *routes[k].results.v))) rc = err_nomem(err);
     eval_asker asker = {.http = &c, .headers = headers.data, .pipeline = o->pipeline, .system = o->system};
@@ -101,6 +114,8 @@ static int cmd_eval_report(const eval_options *o, const eval_results *r, bool *r
         put_report(o, r, &s, *ret_met, &out);
         if (out.failed)
             rc = err_nomem(err);
+        else if (o->report)
+            rc = file_replace(o->report, &out, err);
         else
             cli_write(out.data, out.len);
     }
@@ -109,12 +124,67 @@ static int cmd_eval_report(const eval_options *o, const eval_results *r, bool *r
     return rc;
 }
 
+static int accept_run(const eval_options *o, const eval_results *r, shoal_err *err)
+{
+    buf text = {0};
+    eval_baseline_put(r, &text);
+    int rc = file_replace(o->baseline, &text, err);
+    buf_done(&text);
+    if (!rc) cli_say("shoal eval: %zu cases are accepted in %s\n", r->n, o->baseline);
+    return rc;
+}
+
+static int compare_run(const eval_options *o, const eval_baseline *b, const eval_results *r, bool *ret_met,
+                       shoal_err *err)
+{
+    eval_comparison c;
+    buf line = {0};
+    int rc = eval_compare(&c, b, r, err);
+    if (!rc) {
+        eval_comparison_put(&c, o->baseline, &line);
+        if (line.failed) rc = err_nomem(err);
+    }
+    if (!rc) {
+        cli_say("shoal eval: %s\n", line.data);
+        *ret_met &= c.n_worse == 0 || o->accept;
+    }
+    buf_done(&line);
+    eval_comparison_done(&c);
+    return rc;
+}
+
+static int compare_with_accepted(const eval_options *o, const eval_baseline *b, const eval_results *r,
+                                 bool *ret_met, shoal_err *err)
+{
+    if (!o->baseline) return 0;
+    int rc = b->verdicts ? compare_run(o, b, r, ret_met, err) : 0;
+    return !rc && (o->accept || !b->verdicts) ? accept_run(o, r, err) : rc;
+}
+
+/* Before the cases are asked: hours of them would be for nothing. A file that is not there yet is none. */
+static int read_accepted(const eval_options *o, eval_baseline *ret, shoal_err *err)
+{
+    buf text = {0};
+    shoal_err why;
+    if (!o->baseline) return 0;
+    int rc = file_read(&text, o->baseline, EVAL_BASELINE_BYTES_MAX, &why);
+    bool none = rc == SHOAL_ENOTFOUND;
+    if (!rc) rc = eval_baseline_parse(ret, buf_text(&text), text.len, o->baseline, &why);
+    buf_done(&text);
+    return !rc || none ? file_try_replace(none || o->accept ? o->baseline : NULL, err)
+                       : err_set(err, rc, "%s", why.message);
+}
+
 static int of_pipeline(const eval_options *o, const eval_cases *cases, bool *ret_met, shoal_err *err)
 {
     eval_route r = {0};
-    int rc = ask_all(o, cases, &r, 1, err);
+    eval_baseline accepted = {0};
+    int rc = read_accepted(o, &accepted, err);
+    if (!rc) rc = ask_all(o, cases, &r, 1, err);
     if (!rc) rc = cmd_eval_report(o, &r.results, ret_met, err);
+    if (!rc) rc = compare_with_accepted(o, &accepted, &r.results, ret_met, err);
     eval_results_done(&r.results);
+    eval_baseline_done(&accepted);
     return rc;
 }
 
@@ -166,9 +236,13 @@ static int evaluate(const eval_options *o, const cli_args *files, bool *ret_met,
     int rc = 0;
     for (int i = 0; !rc && i < files->n; i++) rc = eval_cases_read(&cases, files->v[i], o->homes, err);
     if (!rc && !cases.n) rc = err_set(err, SHOAL_EINVALID, "%s has no cases", files->v[0]);
-    if (!rc && o->routes.n && (o->markdown || o->svg || o->pipeline))
-        rc = err_set(err, SHOAL_EINVALID, "--route goes without --pipeline, --markdown and --svg");
+    if (!rc && o->routes.n && (o->markdown || o->svg || o->pipeline || o->baseline || o->report))
+        rc = err_set(err, SHOAL_EINVALID,
+                     "--route goes without --pipeline, --markdown, --svg, --baseline and --report");
+    if (!rc && o->accept && !o->baseline)
+        rc = err_set(err, SHOAL_EINVALID, "--accept writes the run to the file of --baseline: name one");
     if (!rc) rc = file_try_replace(o->svg, err);
+    if (!rc) rc = file_try_replace(o->report, err);
     if (!rc) rc = o->routes.n ? of_routes(o, &cases, ret_met, err) : of_pipeline(o, &cases, ret_met, err);
     eval_cases_done(&cases);
     return rc;
@@ -176,7 +250,7 @@ static int evaluate(const eval_options *o, const cli_args *files, bool *ret_met,
 
 static int cmd_eval_run(int argc, char **argv)
 {
-    eval_options o = {.aims = {0, 100, 100}};
+    eval_options o = {.aims = {0, 100, 100}, .key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
         CLI_SERVER(&o.server),
         CLI_URL(&o.server),
@@ -187,10 +261,15 @@ static int cmd_eval_run(int argc, char **argv)
         CLI_STRING(0, "homes", "DIR", "where the cases' homes are [homes beside FILE]", &o.homes),
         CLI_LIST('H', "header", "LINE", "send with each request, such as \"authorization: Bearer KEY\"",
                  &o.headers),
+        CLI_KEY(&o.key),
         CLI_FLAG('f', "failures", "list every case that is not right", &o.failures),
         CLI_NUM(0, "min-right", "PERCENT", "fail when less is right [0]", &o.aims.min_right),
         CLI_NUM(0, "max-harmful", "PERCENT", "fail when more is harmful [100]", &o.aims.max_harmful),
         CLI_NUM(0, "max-silent", "PERCENT", "fail when more is silent [100]", &o.aims.max_silent),
+        CLI_STRING(0, "baseline", "FILE",
+                   "fail when a case is worse than in this accepted run; made if missing", &o.baseline),
+        CLI_FLAG(0, "accept", "write this run to the file of --baseline, whatever became worse", &o.accept),
+        CLI_STRING(0, "report", "FILE", "write the report into FILE and print none", &o.report),
         CLI_FLAG(0, "markdown", "print Markdown", &o.markdown),
         CLI_STRING(0, "title", "TEXT", "heading of Markdown and picture [FILE]", &o.title),
         CLI_STRING(0, "svg", "FILE", "also draw the table into FILE", &o.svg),
