@@ -43,9 +43,10 @@ END
 python3 - "$work" <<'END'
 import json, sys
 def line(i, body, url): return json.dumps({"custom_id": f"r{i}", "method": "POST", "url": url, "body": body}) + "\n"
-chat = lambda i: {"model": "home-chat-s", "messages": [{"role": "user", "content": f"say {i}"}], "ignore_eos": True, "max_tokens": 40, "temperature": 1, "seed": i}
-with open(sys.argv[1] + "/chat.jsonl", "w") as f:
-    for i in range(1, 41): f.write(line(i, chat(i), "/v1/chat/completions"))
+chat = lambda i, n: {"model": "home-chat-s", "messages": [{"role": "user", "content": f"say {i}"}], "ignore_eos": True, "max_tokens": n, "temperature": 1, "seed": i}
+for name, n in (("chat", 200), ("short", 40)): # long enough to be killed in the middle
+    with open(f"{sys.argv[1]}/{name}.jsonl", "w") as f:
+        for i in range(1, 41): f.write(line(i, chat(i, n), "/v1/chat/completions"))
 with open(sys.argv[1] + "/embed.jsonl", "w") as f:
     f.write(line(1, {"model": "home-embed", "input": "one"}, "/v1/embeddings"))
     f.write("\n" + line(2, {"model": "no-such", "input": "two"}, "/v1/embeddings"))
@@ -178,7 +179,7 @@ want "$(field "$(as k-alice "/v1/batches/$id")" 'd["error"]["code"]')" not_found
 want "$(field "$(as k-alice "/v1/messages/batches/$id" -X DELETE)" 'd["type"]')" message_batch_deleted "a delete"
 
 # ---- a key that is over its rate stops nobody else
-first=$(field "$(create k-carol "$(upload k-carol "$work/chat.jsonl")" /v1/chat/completions)" 'd["id"]')
+first=$(field "$(create k-carol "$(upload k-carol "$work/short.jsonl")" /v1/chat/completions)" 'd["id"]')
 for _ in $(seq 100); do grep -q 'status=429' "$log" && break; sleep 0.1; done
 grep -q 'status=429' "$log" || fail "no line of carol's was refused"
 id=$(field "$(create k-bob "$(upload k-bob "$work/embed.jsonl")" /v1/embeddings)" 'd["id"]')
