@@ -83,7 +83,7 @@ steps chat idle 1 || fail "$(curl -s "$url/metrics" | grep scale)"
 
 # ---- to none, and back by the first request, which waits for it
 models() { curl -s "$url/v1/models" | grep -o '"id":"home-intent"[^}]*'; }
-models | grep -q '"state":"resting"' || fail "it does not rest: $(models)"
+models | grep -q '"state":"resting"' && models | grep -q '"min_replicas":0,"max_replicas":1' || fail "it does not rest: $(models)"
 classify() { curl -s -m 60 "$url/v1/classify" -H 'cache-control: no-cache' -d '{"model":"home-intent","input":"turn on the kitchen light"}'; }
 classify >"$work/answer"
 grep -q '"label":"' "$work/answer" || fail "no answer: $(cat "$work/answer")"

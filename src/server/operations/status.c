@@ -56,6 +56,9 @@ static void put_presence(buf *out, const gateway_request *rq, const char *name,
         if (r->stats && runs) rss += r->stats->rss_bytes;
     }
     buf_printf(out, ",\"replicas\":%zu,\"ready\":%zu", set ? set->n : 0, set ? set->n_ready : 0);
+    const config_model *m = config_find_model(rq->gateway->config, name);
+    if (m && m->scale.max > 0)
+        buf_printf(out, ",\"min_replicas\":%u,\"max_replicas\":%u", m->replicas, m->scale.max);
     if (rss) buf_printf(out, ",\"memory_bytes\":%llu", (unsigned long long)rss);
     bool known = k && k->about(k->user, name, &f);
     uint64_t bytes = info && info->file_bytes ? info->file_bytes : f.bytes;
