@@ -178,4 +178,13 @@ start_shoal "$work/shoal.yaml"
 answers >"$work/after"
 cmp -s "$work/before" "$work/after" || fail "after damage and a restore: $(diff "$work/before" "$work/after")"
 stop_shoal
+# ---- root restores what another account serves: its files, its locks
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    chmod 711 "$work"
+    rm -rf "$state" && install -d -m 700 -o 4321 -g 4321 "$state"
+    restore "$work/b" >/dev/null 2>"$work/err" || fail "root's restore: $(cat "$work/err")"
+    others=$(find "$state" ! -uid 4321)
+    [ -z "$others" ] || fail "the account does not own $others"
+    setpriv --reuid 4321 --regid 4321 --clear-groups "$SHOAL_BIN" token create >/dev/null 2>"$work/err" || fail "its CA, as that account: $(cat "$work/err")"
+fi
 echo "a backup while serving, a restore, $(wc -l <"$work/before") lines of answers the same; damage of three kinds is told"

@@ -537,6 +537,53 @@ static void a_restore_is_all_or_nothing_wherever_it_is_cut(void **state)
     assert_true(n_finished > 12);
 }
 
+/* ---- stopped, as by Ctrl-C ------------------------------------------------------------------------------ */
+
+static int stop_after(void *user, const char *name, uint64_t done, uint64_t all)
+{
+    int *left = user;
+    return (*left)-- <= 0;
+}
+
+static void a_backup_that_is_stopped_leaves_nothing(void **state)
+{
+    bench *b = *state;
+    int n = 0, rc = SHOAL_ECANCELLED;
+    for (; rc != 0; n++) {
+        int left = n;
+        const backup_watch watch = {.progress = stop_after, .user = &left};
+        const backup_take_options o = {.places = &b->places, .secrets = true, .now = 1, .watch = &watch};
+        rc = backup_take(&b->m, b->to, &o, &b->err);
+        none_is_left(b->dir, ".tmp.");
+        if (rc == 0) break;
+        assert_int_equal(rc, SHOAL_ECANCELLED);
+        assert_false(exists(b->dir, "backup"));
+    }
+    assert_true(n > 6);
+    works(b, check(b));
+}
+
+static void a_restore_that_is_stopped_changes_nothing(void **state)
+{
+    bench *b = *state;
+    int n = 0, rc = SHOAL_ECANCELLED;
+    works(b, take(b, true));
+    fill(b->state, "newer");
+    for (; rc != 0; n++) {
+        int left = n;
+        const backup_watch watch = {.progress = stop_after, .user = &left};
+        const backup_restore_options o = {.places = &b->places, .now = 1796000000, .watch = &watch};
+        rc = backup_restore(&b->r, b->to, &o, &b->err);
+        none_is_left(b->state, ".restoring");
+        if (rc == 0) break;
+        assert_int_equal(rc, SHOAL_ECANCELLED);
+        is_filled(b->state, "newer");
+        none_is_left(b->state, "before-restore");
+    }
+    assert_true(n > 6);
+    is_filled(b->state, "old");
+}
+
 static void another_backup_is_restored_after_one_that_was_cut(void **state)
 {
     bench *b = *state;
@@ -585,6 +632,8 @@ int main(void)
         TEST(a_backup_that_cannot_be_written_leaves_nothing),
         TEST(a_restore_is_all_or_nothing_wherever_it_is_cut),
         TEST(another_backup_is_restored_after_one_that_was_cut),
+        TEST(a_backup_that_is_stopped_leaves_nothing),
+        TEST(a_restore_that_is_stopped_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
