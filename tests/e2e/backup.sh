@@ -133,9 +133,9 @@ refused 'nowhere: No such file' restore "$work/nowhere"
 unchanged "a restore that was refused"
 
 # ---- a disk that is full: nothing half-made under the name
-(ulimit -f 8 && trap '' XFSZ && "$SHOAL_BIN" backup "$work/full" -c "$work/shoal.yaml") >"$work/out" 2>"$work/err" && fail "a full disk passes"
+(trap '' XFSZ && ulimit -f 8 && "$SHOAL_BIN" backup "$work/full" -c "$work/shoal.yaml") >"$work/out" 2>"$work/err" && fail "a full disk passes"
 grep -q 'full.tmp.*\(disk is full\|File too large\|I/O error\)' "$work/err" || fail "of a full disk it says $(cat "$work/err")"
-(ulimit -f 8 && trap '' XFSZ && "$SHOAL_BIN" restore "$work/b" -c "$work/shoal.yaml") >"$work/out" 2>"$work/err" && fail "a restore onto a full disk passes"
+(trap '' XFSZ && ulimit -f 8 && "$SHOAL_BIN" restore "$work/b" -c "$work/shoal.yaml") >"$work/out" 2>"$work/err" && fail "a restore onto a full disk passes"
 [ -z "$(ls -d "$work"/full* 2>/dev/null)" ] && [ -z "$(find "$state" -name '*.restoring')" ] || fail "something is left of a full disk"
 unchanged "a restore onto a full disk"
 
