@@ -7,7 +7,7 @@ model=$PWD/models/home-chat-m.gguf
 
 stream() { # PROMPT TOKENS: what was said, without when, and how it ended
     local raw=$work/raw.$BASHPID
-    curl -s -m 100 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":$2,
+    curl -s -m 250 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":$2,
         \"temperature\":1,\"seed\":7,\"ignore_eos\":true,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" >"$raw" || echo "curl: exit $?"
     sed -n 's/.*"content":"\(\([^"\\]\|\\.\)*\)".*/\1/p' "$raw" | tr -d '\n'
     grep -o '"finish_reason":"[a-z_]*"\|\[DONE\]\|"error".*' "$raw"
@@ -21,7 +21,7 @@ workers_of() { grep -o "\"id\":\"$1/[0-9]*\"" "$work/readyz" | wc -l; }
 until_true() {
     local what=$1
     shift
-    for _ in $(seq 300); do
+    for _ in $(seq 900); do
         "$@" && return 0
         [ "$(readyz)" = 200 ] || fail "$what: not ready: $(cat "$work/readyz")"
         sleep 0.2
@@ -41,7 +41,7 @@ stop_shoal
 cat >"$work/c.yaml" <<YAML
 manifest: $PWD/models/models.json
 cache: {mb: 0}
-deadline_ms: 100000 # of a slow machine
+deadline_ms: 240000 # of a slow machine
 models:
   - {name: chat, max_batch: 2, threads: 1, path: $model, replicas: {min: 1, max: 2, wait_ms: 50, idle_s: 1}}
   - {name: home-intent, replicas: {min: 0, max: 1, idle_s: 1}}

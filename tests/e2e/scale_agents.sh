@@ -6,7 +6,7 @@ model=$PWD/models/home-chat-m.gguf
 
 stream() { # PROMPT TOKENS: what was said, without when, and how it ended
     local raw=$work/raw.$BASHPID
-    curl -s -m 100 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":$2,
+    curl -s -m 250 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":$2,
         \"temperature\":1,\"seed\":7,\"ignore_eos\":true,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" >"$raw" || echo "curl: exit $?"
     sed -n 's/.*"content":"\(\([^"\\]\|\\.\)*\)".*/\1/p' "$raw" | tr -d '\n'
     grep -o '"finish_reason":"[a-z_]*"\|\[DONE\]\|"error".*' "$raw"
@@ -24,7 +24,7 @@ make_ca
 cat >"$work/c.yaml" <<YAML
 cluster: {listen: "$control", name: boss, state: $gw}
 cache: {mb: 0}
-deadline_ms: 100000 # of a slow machine
+deadline_ms: 240000 # of a slow machine
 models:
   - {name: chat, max_batch: 2, threads: 1, path: $model, replicas: {min: 1, max: 2, wait_ms: 50, idle_s: 1},
      place: {nodes: [pi, attic]}}
