@@ -45,6 +45,7 @@ deadline_ms: 240000 # of a slow machine
 models:
   - {name: chat, max_batch: 2, threads: 1, path: $model, replicas: {min: 1, max: 2, wait_ms: 50, idle_s: 1}}
   - {name: home-intent, replicas: {min: 0, max: 1, idle_s: 1}}
+  - {name: home-slots, kv_mb: 1048576} # a fixed one, which has what it takes: it leaves room for others
 YAML
 start_shoal "$work/c.yaml"
 serves chat 1 && serves home-intent 0 || fail "at the start: $(cat "$work/readyz")"
@@ -99,6 +100,7 @@ stop_shoal
 [ "$stopped" = 0 ] || fail "exit $stopped"
 
 # ---- what the file says is shown
+sed -i '/home-slots/d' "$work/c.yaml"
 "$SHOAL_BIN" plan "$work/c.yaml" >"$work/plan" || fail "plan: $?"
 grep -q '2 to 2 replicas, by load; there is room for all' "$work/plan" && grep -q '0 to 1 replicas, by load' "$work/plan" ||
     fail "the plan: $(cat "$work/plan")"

@@ -52,6 +52,7 @@ void scale_begin(scale *s, const scale_range *r, uint64_t now_ns)
 {
     *s = (scale){.patience = 1};
     step_to(s, r->min, SCALE_RANGE, now_ns);
+    if (r->max == 0) s->step_ns = 0; /* no look follows that would end it */
 }
 
 void scale_follow(scale *s, const scale_range *r, unsigned n, uint64_t now_ns)

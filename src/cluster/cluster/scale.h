@@ -79,7 +79,7 @@ typedef struct scale_view {
 typedef struct scale {
     unsigned n;             /* replicas that are wanted */
     double load_ms;         /* that the last one took from step to answer; 0: not known */
-    uint64_t step_ns;       /* when the one was asked for that does not answer yet; 0: all have answered */
+    uint64_t step_ns;       /* when one was asked for that does not answer yet; 0: none, or a fixed number */
     uint64_t settled_ns;    /* when the last one answered */
     uint64_t pressed_ns;    /* since when requests wait too long; 0: they do not */
     uint64_t peak, peak_ns; /* most requests in line since then, and when that was */
@@ -95,7 +95,7 @@ typedef struct scale {
     uint64_t pause_ms;       /* the last pause; 0: there was none */
 } scale;
 
-/* With min replicas, which are being started. */
+/* With min replicas, which are being started. Of a fixed number that is all: nobody looks at it. */
 void scale_begin(scale *s, const scale_range *r, uint64_t now_ns);
 /* A look at the model changes s->n by one at most, but into the range. now_ns may not be 0. */
 scale_why scale_look(scale *s, const scale_range *r, const scale_view *v, uint64_t now_ns);

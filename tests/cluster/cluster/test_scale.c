@@ -490,6 +490,18 @@ static void a_gateway_that_follows_takes_the_number_into_its_range(void **state)
     assert_int_equal(s.n, 1);
 }
 
+/* Its memory would count as being taken for ever, and leave no room for others. */
+static void a_fixed_number_is_not_starting_for_ever(void **state)
+{
+    scale_range fixed = {.min = 3}, r = {.min = 1, .max = 3};
+    scale s;
+    scale_begin(&s, &fixed, 1000 * MS);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.step_ns, 0);
+    scale_begin(&s, &r, 2000 * MS);
+    assert_int_equal(s.step_ns, 2000 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +520,7 @@ int main(void)
         cmocka_unit_test(models_share_what_room_there_is),
         cmocka_unit_test(waits_that_ended_count_while_all_slots_are_taken),
         cmocka_unit_test(a_gateway_that_follows_takes_the_number_into_its_range),
+        cmocka_unit_test(a_fixed_number_is_not_starting_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
