@@ -18,6 +18,11 @@ const char *replica_state_name(replica_state s)
     return state_names[s];
 }
 
+bool replica_could_not_start(const replica *r)
+{
+    return (r->state == REPLICA_FAILED || r->state == REPLICA_DOWN) && !r->info && !r->standby;
+}
+
 uint64_t registry_now(const registry *g)
 {
     return g->e.now_ns(g->e.user);

@@ -84,6 +84,9 @@ void replica_gets_call(replica *r);
 /* Its worker works, or would if its machine gave it a core: that it says nothing is no silence. */
 bool replica_is_at_work(const replica *r);
 
+/* It failed or is down, and has never answered in any life; no standby. One that has answered is started again. */
+bool replica_could_not_start(const replica *r);
+
 replica *replica_ref(replica *r); /* returns r */
 void replica_unref(replica *r);   /* accepts NULL; calls nobody back, frees nothing at once */
 

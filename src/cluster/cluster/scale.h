@@ -65,7 +65,7 @@ typedef struct scale_range {
 /* What is seen of a model now. */
 typedef struct scale_view {
     unsigned n_ready;              /* replicas that take calls */
-    unsigned n_failed;             /* replicas whose worker failed, or is down */
+    unsigned n_failed;             /* replicas that could not start (replica.h) */
     unsigned n_room;               /* of the wanted ones and one more, so many have a machine */
     unsigned n_slots;              /* requests that one replica runs at once; 0: 1 */
     uint64_t n_running, n_waiting; /* requests in its replicas */

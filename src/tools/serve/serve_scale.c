@@ -47,7 +47,7 @@ static scale_range range_of(const config_model *m)
 static void look_at_replica(scale_view *v, const replica *r, double *least_ms)
 {
     bool answers = r->state == REPLICA_READY && !r->silent && !r->standby;
-    v->n_failed += r->state == REPLICA_FAILED || r->state == REPLICA_DOWN;
+    v->n_failed += replica_could_not_start(r);
     if (r->stats) v->n_requests += r->stats->n_requests;
     if (!answers) return;
     uint64_t told = r->stats ? r->stats->n_running + r->stats->n_waiting : 0;

@@ -317,6 +317,33 @@ static void registry_makes_a_new_life_of_a_restarted_worker(void **state)
     house_close(&h);
 }
 
+static void registry_tells_who_could_not_start_from_who_is_started_again(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *served = put(&h, "m/0", 1, "sim:a");
+    run(&h, 100);
+    assert_false(replica_could_not_start(served));
+    sim_kill(&h.world, sim_worker_at(&h.world, "sim:a"));
+    assert_int_equal(served->state, REPLICA_DOWN);
+    assert_false(replica_could_not_start(served));
+    member m = {.id = "m/1", .generation = 1, .model = "m", .address = "sim:nobody"};
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    const replica *new = registry_get(h.g, "m/1");
+    assert_false(replica_could_not_start(new)); /* it is starting */
+    m.state = REPLICA_DOWN;
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    assert_true(replica_could_not_start(new));
+    m.state = REPLICA_FAILED;
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    assert_true(replica_could_not_start(new));
+    m.standby = true;
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    assert_int_equal(new->state, REPLICA_FAILED);
+    assert_false(replica_could_not_start(new));
+    house_close(&h);
+}
+
 static void registry_counts_the_lives_that_its_source_does_not(void **state)
 {
     house h;
@@ -961,6 +988,7 @@ int main(void)
         cmocka_unit_test(registry_lets_a_dropped_replica_live_until_its_last_call_left),
         cmocka_unit_test(registry_ignores_news_of_an_older_life),
         cmocka_unit_test(registry_makes_a_new_life_of_a_restarted_worker),
+        cmocka_unit_test(registry_tells_who_could_not_start_from_who_is_started_again),
         cmocka_unit_test(registry_counts_the_lives_that_its_source_does_not),
         cmocka_unit_test(registry_makes_another_replica_of_one_that_moved),
         cmocka_unit_test(registry_polls_who_has_nothing_to_do_less_often),

@@ -347,6 +347,27 @@ static void one_that_cannot_start_is_given_up_for_a_while(void **state)
     drain(&x, &m);
 }
 
+/* Between its failures it is starting. */
+static void one_that_fails_again_and_again_is_given_up(void **state)
+{
+    sim_model m = model_of(1, 4);
+    m.load_ms = 60000;
+    sim x = sim_of(&m, 1, 8);
+    run(&x, 70000);
+    m.per_s = 1.5;
+    run(&x, 20000);
+    expect_steps(&m, "2 waited");
+    m.replicas[1].state = BROKEN;
+    run(&x, LOOK_MS);
+    m.replicas[1].state = LOADING;
+    run(&x, 10000);
+    expect_steps(&m, "");
+    m.replicas[1].state = BROKEN;
+    run(&x, LOOK_MS);
+    expect_steps(&m, "1 failed");
+    drain(&x, &m);
+}
+
 /* Whoever is asked for and cannot start is to be seen: the last one stays wanted. */
 static void the_last_one_stays_wanted_though_it_fails(void **state)
 {
@@ -512,6 +533,7 @@ int main(void)
         cmocka_unit_test(without_room_there_is_no_step),
         cmocka_unit_test(there_are_at_most_max),
         cmocka_unit_test(one_that_cannot_start_is_given_up_for_a_while),
+        cmocka_unit_test(one_that_fails_again_and_again_is_given_up),
         cmocka_unit_test(the_last_one_stays_wanted_though_it_fails),
         cmocka_unit_test(a_machine_that_leaves_takes_its_replica_with_it),
         cmocka_unit_test(a_rhythm_does_not_start_and_end_replicas_for_ever),
