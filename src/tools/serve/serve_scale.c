@@ -172,13 +172,13 @@ static void on_time(void *user)
 {
     serve_scale *s = user;
     uint64_t now_ns = env_now_ns(s->time);
-    bool leads = !s->o.control || control_plans(s->o.control), changed = false;
+    bool leads = !s->o.control || control_plans(s->o.control);
     for (size_t i = 0; i < s->n; i++) {
         scaled_model *m = &s->models[i];
         tell_registry(s, m);
-        if (m->range.max > 0) changed |= leads ? look_at(s, m, now_ns) : follow(s, m, now_ns);
+        bool changed = m->range.max > 0 && (leads ? look_at(s, m, now_ns) : follow(s, m, now_ns));
+        if (changed) s->o.changed(s->o.user); /* at once: the next one's room is what this step leaves */
     }
-    if (changed) s->o.changed(s->o.user);
     s->time->timer_start(s->timer, LOOK_MS);
 }
 
