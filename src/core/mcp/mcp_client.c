@@ -17,7 +17,7 @@
 #include "mcp/mcp_impl.h"
 
 enum { PAGES_MAX = 16, CONNECTIONS_MAX = 64, PER_HOST_MAX = 16, ENV_FILE_MAX = 65536 };
-enum { UNHEARD_MAX = 3, LATE_MAX = 3, TIMER_SLACK_MS = 20 };
+enum { LATE_MAX = 3, TIMER_SLACK_MS = 20 };
 #define VERSION "2025-06-18"
 /* With a handshake, and with tools as this client knows them. */
 static const char *const VERSIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
@@ -184,6 +184,11 @@ void mcp_server_broken(mcp_server *s, int status, const char *message)
         if (c->waits || c->rpc) end_later(c, status, message);
 }
 
+static void end_row(mcp_late *l)
+{
+    *l = (mcp_late){.last_ns = clock_ns()};
+}
+
 static void on_initialized(void *user, int status, const char *message, const json_t *result, bool lost)
 {
     mcp_server *s = user;
@@ -193,6 +198,7 @@ static void on_initialized(void *user, int status, const char *message, const js
         return;
     }
     s->state = MCP_OPEN;
+    end_row(&s->unanswered);
     list_each (c, &s->calls, mcp_call, link)
         if (c->waits) call_send(c);
 }
@@ -304,7 +310,7 @@ static void on_answer(void *user, int status, const char *message, const json_t 
         snprintf(c->refusal, sizeof c->refusal, "it refused, code %lld",
                  (long long)json_integer_value(json_object_get(error, "code")));
     c->rpc = NULL;
-    if (c->ask.tool) c->s->n_late = 0;
+    if (c->ask.tool) end_row(&c->s->unanswered);
     if (lost && !c->again) { /* it forgot the session, and did nothing */
         c->again = true;
         forget_pages(c);
@@ -374,23 +380,22 @@ static void tell_cancelled(mcp_call *c)
     buf_done(&message);
 }
 
-/* A program may list its tools and let every call of them hang. A call's own deadline may be short, so the calls in a row
- * must have taken the rule's timeout, too. */
-static bool lets_calls_hang(const mcp_call *c)
+/* A call's own deadline may be short, and calls that run at once end together. So the calls in a row must have taken the
+ * rule's timeout, too, and what was before the program last did better does not count. */
+static bool are_too_many(mcp_late *l, const mcp_call *c)
 {
-    mcp_server *s = c->s;
-    if (!c->ask.tool) return false;
-    if (s->n_late++ == 0) s->late_ns = c->start_ns;
-    return s->n_late >= LATE_MAX &&
-           clock_ms_since(s->late_ns) + TIMER_SLACK_MS >= (double)s->rule->timeout_ms;
+    if (l->n++ == 0) l->since_ns = c->start_ns > l->last_ns ? c->start_ns : l->last_ns;
+    return l->n >= LATE_MAX && clock_ms_since(l->since_ns) + TIMER_SLACK_MS >= (double)c->s->rule->timeout_ms;
 }
 
-/* NULL: the program is to run on. */
+/* NULL: the program is to run on. It may list its tools and let every call of them hang. */
 static const char *why_to_end_program(const mcp_call *c)
 {
     if (!c->rpc || c->s->rule->url) return NULL;
-    if (++c->s->n_unheard >= UNHEARD_MAX) return "its program says nothing any more";
-    return lets_calls_hang(c) ? "its program answers no calls of tools any more" : NULL;
+    bool silent = are_too_many(&c->s->unheard, c), hangs = c->ask.tool && are_too_many(&c->s->unanswered, c);
+    return silent  ? "its program says nothing any more"
+           : hangs ? "its program answers no calls of tools any more"
+                   : NULL;
 }
 
 /* The next call starts it again. */
@@ -487,7 +492,7 @@ void mcp_server_heard(mcp_server *s, const char *text, size_t n)
 {
     mcp_message m;
     shoal_err err;
-    s->n_unheard = 0;
+    end_row(&s->unheard);
     int rc = mcp_message_parse(&m, text, n, &err);
     if (rc != 0) {
         mcp_server_broken(s, rc, err.message);
@@ -498,7 +503,7 @@ void mcp_server_heard(mcp_server *s, const char *text, size_t n)
     list_each (r, &s->rpcs, mcp_rpc, link)
         if (m.answers && r->id == m.id) of = r;
     if (!of) { /* of a call that was given up: it is slow, and does not hang */
-        if (m.answers) s->n_late = 0;
+        if (m.answers) end_row(&s->unanswered);
         json_decref(m.root);
         return;
     }

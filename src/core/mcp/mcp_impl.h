@@ -43,6 +43,13 @@ typedef struct mcp_program { /* lives until its handles are closed */
     bool runs;
 } mcp_program;
 
+/* Calls in a row that were given up. */
+typedef struct mcp_late {
+    unsigned n;
+    uint64_t since_ns; /* when the first of them began, or last_ns if that is later */
+    uint64_t last_ns;  /* when one last was not */
+} mcp_late;
+
 typedef enum mcp_state { MCP_CLOSED, MCP_OPENING, MCP_OPEN } mcp_state;
 
 struct mcp_server {
@@ -54,9 +61,8 @@ struct mcp_server {
     char session[MCP_SESSION_MAX], version[MCP_VERSION_MAX];
     int64_t last_id;
     mcp_program *program;
-    unsigned n_unheard; /* calls in a row that were given up while the program said nothing */
-    unsigned n_late;    /* calls of tools in a row that were given up, whatever else the program said */
-    uint64_t late_ns;   /* when the first of them began */
+    mcp_late unheard;    /* calls during which the program said nothing */
+    mcp_late unanswered; /* calls of tools, whatever else it said */
     mcp_rpc *opening;
     uint64_t opening_ns; /* when the latest handshake began */
     list_node rpcs, calls;

@@ -112,7 +112,6 @@ int mcp_stdio_start(mcp_server *s, shoal_err *err)
         p->s = s;
         p->runs = true;
         s->program = p;
-        s->n_unheard = s->n_late = 0;
         rc = uv_read_start((uv_stream_t *)&p->out, on_alloc, on_read);
         if (rc == 0) return 0;
         mcp_stdio_stop(s);

@@ -7,15 +7,17 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 #include <uv.h>
 
 #include "base/clock.h"
 #include "mcp/mcp_client.h"
 
-enum { TIMEOUT_MS = 5000, SHORT_MS = 20, ROUNDS_MAX = 2000, MS = 1000000 };
+enum { TIMEOUT_MS = 5000, SHORT_MS = 20, LATE = 3, ROUNDS_MAX = 2000, MS = 1000000 };
 
-/* $1: the tool "work" answers "every" call, every "second" one, or "no" call. $2: pages of the list. */
+/* $1: the tool "work" answers "every" call, every "second" one, or "no" call, and none with the argument "hang".
+ * $2: pages of the list. */
 static const char SCRIPT[] =
     "n=0\n"
     "page() {\n"
@@ -35,6 +37,7 @@ static const char SCRIPT[] =
     "  *'\"method\":\"tools/list\"'*)\n"
     "    at=1; case $line in *cursor*) at=${line#*\\\"cursor\\\":\\\"}; at=${at%%\\\"*} ;; esac\n"
     "    page $at \"$2\" ;;\n"
+    "  *'\"hang\"'*) ;;\n"
     "  *'\"method\":\"tools/call\"'*)\n"
     "    n=$((n + 1))\n"
     "    case $1$((n % 2)) in every?|second0) answer '{\"content\":[]}' ;; esac ;;\n"
@@ -51,6 +54,7 @@ typedef struct world {
     int status;
     char message[480], first[64];
     size_t n_tools;
+    unsigned n_hung; /* calls of `hang` that are over */
 } world;
 
 static void open_world(world *w, const char *answers, const char *pages, uint64_t max_tools,
@@ -211,6 +215,78 @@ static void lets_a_program_run_that_answers_calls_between(void **state)
     close_world(&w);
 }
 
+static void on_hung(void *user, const mcp_end *e)
+{
+    world *w = user;
+    assert_int_equal(e->status, SHOAL_EDEADLINE);
+    w->n_hung++;
+}
+
+static void hang(world *w)
+{
+    mcp_ask a = {.server = "notes", .tool = "work", .arguments = "{\"hang\":1}", .user = w, .done = on_hung};
+    assert_non_null(mcp_start(w->m, &a));
+}
+
+/* Until all that hang are over. False: others waited for long, too, as on a machine that stood still. */
+static bool answers_others(world *w)
+{
+    bool ok = true;
+    while (w->n_hung < LATE) {
+        uint64_t begun_ns = clock_ns();
+        ask(w, "work", 0);
+        nanosleep(&(struct timespec){.tv_nsec = 5 * MS}, NULL); /* to leave others the core */
+        ok &= w->status == 0 && clock_ms_since(begun_ns) < (double)TIMEOUT_MS / 2;
+    }
+    return ok;
+}
+
+/* They end at once, a moment after another call was answered. */
+static void lets_a_program_run_that_answers_others(void **state)
+{
+    bool fair = false;
+    for (int i = 0; i < 10 && !fair; i++) {
+        world w;
+        char first[64], now[64];
+        open_world(&w, "every", "1", 100, 1 << 20, TIMEOUT_MS);
+        list(&w, first);
+        for (int k = 0; k < LATE; k++) hang(&w);
+        fair = answers_others(&w);
+        if (fair) list(&w, now);
+        if (fair) assert_string_equal(now, first);
+        close_world(&w);
+    }
+    assert_true(fair);
+}
+
+static void lets_a_program_run_that_is_silent_within_its_timeout(void **state)
+{
+    world w;
+    char first[64], now[64];
+    open_world(&w, "no", "1", 100, 1 << 20, 3600000);
+    list(&w, first);
+    for (int i = 0; i < 2 * LATE; i++) {
+        ask(&w, "work", SHORT_MS);
+        assert_int_equal(w.status, SHOAL_EDEADLINE);
+    }
+    list(&w, now);
+    assert_string_equal(now, first);
+    close_world(&w);
+}
+
+static void starts_again_a_program_that_says_nothing(void **state)
+{
+    world w;
+    char first[64], now[64];
+    open_world(&w, "no", "1", 100, 1 << 20, TIMEOUT_MS);
+    list(&w, first);
+    uint64_t until_ns = clock_ns() + (uint64_t)TIMEOUT_MS * MS;
+    for (int n = 0; n <= LATE || clock_ns() < until_ns; n++) ask(&w, "work", SHORT_MS);
+    list(&w, now);
+    assert_string_not_equal(now, first);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +296,9 @@ int main(void)
         cmocka_unit_test(starts_again_a_program_whose_calls_hang),
         cmocka_unit_test(lets_a_program_run_within_its_timeout),
         cmocka_unit_test(lets_a_program_run_that_answers_calls_between),
+        cmocka_unit_test(lets_a_program_run_that_answers_others),
+        cmocka_unit_test(lets_a_program_run_that_is_silent_within_its_timeout),
+        cmocka_unit_test(starts_again_a_program_that_says_nothing),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
