@@ -110,19 +110,34 @@ static uint64_t run_delay_of(const char *thread)
     return read_line(path, line, sizeof line) && sscanf(line, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
 }
 
-uint64_t sys_run_delay_ns(void)
+typedef struct run_delays {
+    uint64_t most, sum;
+} run_delays;
+
+static run_delays read_run_delays(void)
 {
-    uint64_t most = 0;
+    run_delays of = {0};
     DIR *d = opendir("/proc/self/task");
     for (struct dirent *e; d && (e = readdir(d));) {
         char thread[280];
         if (*e->d_name == '.') continue;
         snprintf(thread, sizeof thread, "self/task/%s", e->d_name);
         uint64_t ns = run_delay_of(thread);
-        if (ns > most) most = ns;
+        if (ns > of.most) of.most = ns;
+        of.sum += ns;
     }
     if (d) closedir(d);
-    return most;
+    return of;
+}
+
+uint64_t sys_run_delay_ns(void)
+{
+    return read_run_delays().most;
+}
+
+uint64_t sys_run_delay_sum_ns(void)
+{
+    return read_run_delays().sum;
 }
 
 uint64_t sys_thread_run_delay_ns(void)

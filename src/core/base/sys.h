@@ -19,6 +19,9 @@ size_t sys_rss_bytes(int pid);
 /* How long the thread of this process that waited for a core longest did, in its life; 0 when the kernel does
  * not say. */
 uint64_t sys_run_delay_ns(void);
+/* How long all threads that there are did in their lives, together: it rises with each that waits, whichever waited
+ * longest before, and falls by what one had waited that ends. */
+uint64_t sys_run_delay_sum_ns(void);
 /* How long the calling thread did. */
 uint64_t sys_thread_run_delay_ns(void);
 

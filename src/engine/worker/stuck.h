@@ -17,7 +17,7 @@ enum { STUCK_MS = 30000, STUCK_LOOK_MAX_MS = 1000 };
 
 typedef struct stuck_sample {
     uint64_t now_ns, progress;
-    uint64_t run_delay_ns; /* how long a thread has waited for a core in its life */
+    uint64_t run_delay_ns; /* how long its threads have waited for a core in their lives, together */
     bool works;            /* a thread is expected to get on */
 } stuck_sample;
 

@@ -292,7 +292,7 @@ static void end_if_stuck(process *p)
     bool works = progress_works();
     stuck_sample now = {.now_ns = clock_ns(),
                         .progress = progress_count(),
-                        .run_delay_ns = works ? sys_run_delay_ns() : 0,
+                        .run_delay_ns = works ? sys_run_delay_sum_ns() : 0,
                         .works = works};
     if (!stuck_look(&p->stuck, &now)) return;
     LOG(LOG_ERROR, "worker", "hangs", LOG_S("model", p->worker ? p->worker->name : ""),

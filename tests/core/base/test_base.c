@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -439,6 +440,55 @@ static void core_count_can_be_forced(void **state)
     assert_true(n_free >= 1 && n_free <= (int)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+/* Two threads on one core, which spin until both have waited for it, and then stay. */
+typedef struct rivals {
+    atomic_int n_waited, n_done;
+    atomic_bool over;
+    int core;
+} rivals;
+
+static void *wait_for_core(void *arg)
+{
+    rivals *x = arg;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(x->core, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) abort();
+    uint64_t begun_ns = sys_thread_run_delay_ns();
+    while (sys_thread_run_delay_ns() == begun_ns) continue;
+    atomic_fetch_add(&x->n_waited, 1);
+    while (atomic_load(&x->n_waited) < 2) continue;
+    uint64_t ns = sys_thread_run_delay_ns();
+    atomic_fetch_add(&x->n_done, 1);
+    while (!atomic_load(&x->over)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return (void *)(uintptr_t)ns;
+}
+
+static bool kernel_counts_waits(void)
+{
+    unsigned long long ran = 0;
+    FILE *f = fopen("/proc/thread-self/schedstat", "re");
+    bool counts = f && fscanf(f, "%llu", &ran) == 1 && ran > 0;
+    if (f) fclose(f);
+    return counts;
+}
+
+/* A thread that waits now is seen though another has waited longer in its life. */
+static void waits_of_all_threads_for_a_core_are_added(void **state)
+{
+    rivals x = {.core = sched_getcpu()};
+    pthread_t t[2];
+    void *waited_ns[2];
+    if (x.core < 0 || !kernel_counts_waits()) skip();
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&t[i], NULL, wait_for_core, &x), 0);
+    while (atomic_load(&x.n_done) < 2) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    uint64_t own = sys_thread_run_delay_ns(), sum = sys_run_delay_sum_ns();
+    atomic_store(&x.over, true);
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(t[i], &waited_ns[i]), 0);
+    assert_true((uintptr_t)waited_ns[0] > 0 && (uintptr_t)waited_ns[1] > 0);
+    assert_true(sum >= own + (uintptr_t)waited_ns[0] + (uintptr_t)waited_ns[1]);
+}
+
 /* Short ones where the kernel has them, for this thread and those that it starts. */
 static void *turn_of_thread(void *ret)
 {
@@ -484,6 +534,7 @@ int main(void)
         cmocka_unit_test(sha256_of_a_file_that_is_cut_off_meanwhile_ends),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
         cmocka_unit_test(core_count_can_be_forced),
+        cmocka_unit_test(waits_of_all_threads_for_a_core_are_added),
         cmocka_unit_test(turns_on_a_core_can_be_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

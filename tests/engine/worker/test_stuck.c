@@ -60,6 +60,16 @@ static void who_waits_for_a_core_is_not(void **state)
     assert_int_equal(look_until_stuck(&c, LOOK_MS, 0, 1000), STUCK_MS / LOOK_MS);
 }
 
+/* The sum falls by what it had waited, and nobody knows how long others waited: that look does not count. */
+static void a_thread_that_ends_is_no_sign(void **state)
+{
+    clocks c = begin();
+    assert_int_equal(look_until_stuck(&c, LOOK_MS, 3 * LOOK_MS, 1), 0);
+    c.now.run_delay_ns -= LOOK_MS * MS;
+    assert_int_equal(look_until_stuck(&c, LOOK_MS, 0, 1), 0);
+    assert_int_equal(look_until_stuck(&c, LOOK_MS, 0, 1000), STUCK_MS / LOOK_MS);
+}
+
 /* The process was stopped, by a debugger say: each look counts for a second at most. */
 static void time_in_which_nobody_looked_does_not_count(void **state)
 {
@@ -74,6 +84,7 @@ int main(void)
         cmocka_unit_test(who_stands_still_at_work_is_stuck),
         cmocka_unit_test(who_gets_on_or_has_nothing_to_do_is_not),
         cmocka_unit_test(who_waits_for_a_core_is_not),
+        cmocka_unit_test(a_thread_that_ends_is_no_sign),
         cmocka_unit_test(time_in_which_nobody_looked_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
