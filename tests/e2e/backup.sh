@@ -84,7 +84,7 @@ if command -v script >/dev/null; then
 fi
 
 # ---- a server that runs is in the way; then its state is lost, and comes back
-refused 'a server or an agent is at work there: stop it first' restore "$work/b"
+refused 'a server, an agent or a backup is at work there: stop it first' restore "$work/b"
 stop_shoal
 rm -rf "$state"
 restore "$work/b" >"$work/out" 2>"$work/err" || fail "a restore: $(cat "$work/err")"

@@ -38,31 +38,96 @@ int state_path(char **ret, const char *given, const char *sub, shoal_err *err)
     return n < 0 ? err_nomem(err) : 0;
 }
 
-/* ---- who has it ---------------------------------------------------------------------------------- */
+/* ---- what root makes for another account ---------------------------------------------------------- */
 
-/* The lock goes to the folder's owner, so that root may restore what another account serves. */
-static void give_to_owner(int fd, const char *folder)
+/* Only what root itself has made, under one name, so that nobody's link leads it to another file. */
+static int give_open(int fd, const struct stat *owner)
 {
-    struct stat of;
-    if (geteuid() == 0 && stat(folder, &of) == 0 && fchown(fd, of.st_uid, of.st_gid) != 0) return;
+    struct stat st;
+    if (fstat(fd, &st) != 0) return -1;
+    if (st.st_uid != 0 || (S_ISREG(st.st_mode) && st.st_nlink != 1)) return 0;
+    return fchown(fd, owner->st_uid, owner->st_gid);
 }
 
-/* Its folder is made where it is missing. -1: errno says why. */
-static int open_lock(const char *folder)
+static int state_fail(shoal_err *err, const char *path)
 {
-    char *path = NULL;
-    int fd = -1;
-    if (asprintf(&path, "%s/" STATE_LOCK, folder) < 0) {
-        errno = ENOMEM;
-        return -1;
+    return err_set(err, errno == EACCES || errno == EPERM || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO,
+                   "%s: %s", path, strerror(errno));
+}
+
+int state_give(const char *path, const struct stat *owner, shoal_err *err)
+{
+    struct stat in;
+    if (geteuid() != 0) return 0;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int rc = fd < 0 || (!owner && fstatat(fd, "..", &in, 0) != 0) || give_open(fd, owner ? owner : &in) != 0
+                 ? state_fail(err, path)
+                 : 0;
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+int state_make_folders(const char *path, const struct stat *owner, shoal_err *err)
+{
+    char *copy = strdup(path);
+    int rc = 0;
+    if (!copy) return err_nomem(err);
+    for (char *at = copy + (*path == '/'); rc == 0 && (at = strchr(at, '/')); *at++ = '/') {
+        *at = '\0';
+        if (mkdir(copy, 0700) == 0) rc = state_give(copy, owner, err);
     }
-    int rc = file_make_folders(path, 0700, NULL), why = errno;
-    if (rc == 0) fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (rc == 0) why = errno;
-    if (fd >= 0) give_to_owner(fd, folder);
-    free(path);
-    errno = why;
+    free(copy);
+    return rc == 0 ? file_make_folders(path, 0700, err) : rc; /* which says what cannot be made */
+}
+
+/* ---- who has it ---------------------------------------------------------------------------------- */
+
+/* -1: errno says why. Where root makes it, it goes to the owner of `like`, who could not take it later. */
+static int open_lock(const char *lock, int flags, const char *like)
+{
+    struct stat owner;
+    int fd = open(lock, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd >= 0 && geteuid() == 0 && stat(like, &owner) == 0) (void)give_open(fd, &owner);
     return fd;
+}
+
+/* What cannot be locked is not held: whoever serves there cannot write it either. -1 in *ret_fd then. */
+static int hold_lock(int *ret_fd, const char *lock, int flags, const char *what, shoal_err *err)
+{
+    int fd = open_lock(lock, flags, what);
+    *ret_fd = fd;
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
+    close(fd);
+    *ret_fd = -1;
+    return err_set(err, SHOAL_EUNAVAILABLE,
+                   "%s: shoal restore is at work there: start again when it has ended", what);
+}
+
+static int claim_lock(int *ret_fd, const char *lock, const char *what, shoal_err *err)
+{
+    int fd = open_lock(lock, O_RDWR | O_CREAT, what);
+    *ret_fd = fd;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (fd < 0 && errno == EROFS) return 0; /* nothing can be replaced there */
+    int rc =
+        fd < 0 || errno != EWOULDBLOCK
+            ? state_fail(err, lock)
+            : err_set(err, SHOAL_EUNAVAILABLE,
+                      "%s: a server, an agent or a backup is at work there: stop it first (systemctl stop "
+                      "shoal-gateway shoal-agent, or end shoal serve)",
+                      what);
+    if (fd >= 0) close(fd);
+    *ret_fd = -1;
+    return rc;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------------ */
+
+/* malloc'd; NULL: no memory. */
+static char *lock_of_folder(const char *folder)
+{
+    char *lock;
+    return asprintf(&lock, "%s/" STATE_LOCK, folder) < 0 ? NULL : lock;
 }
 
 static int check_restored(const char *folder, shoal_err *err)
@@ -79,17 +144,18 @@ static int check_restored(const char *folder, shoal_err *err)
     return rc;
 }
 
-static int hold_folder(int *ret_fd, const char *folder, shoal_err *err)
+static int hold_folder(int *ret_fd, const char *folder, bool make, shoal_err *err)
 {
-    int rc, fd = open_lock(folder);
-    bool taken = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (taken)
-        rc = err_set(err, SHOAL_EUNAVAILABLE,
-                     "%s: shoal restore is at work there: start again when it has ended", folder);
-    else
-        rc = check_restored(folder, err);
-    if (rc != 0 && fd >= 0) close(fd);
-    *ret_fd = rc == 0 ? fd : -1;
+    char *lock = lock_of_folder(folder);
+    if (!lock) return err_nomem(err);
+    if (make) (void)file_make_folders(lock, 0700, NULL);
+    int rc = hold_lock(ret_fd, lock, make ? O_RDWR | O_CREAT : O_RDONLY, folder, err);
+    if (rc == 0) rc = check_restored(folder, err);
+    if (rc != 0 && *ret_fd >= 0) {
+        close(*ret_fd);
+        *ret_fd = -1;
+    }
+    free(lock);
     return rc;
 }
 
@@ -99,9 +165,15 @@ int state_hold(int *ret_fd, const char *given, shoal_err *err)
     *ret_fd = -1;
     int rc = state_path(&folder, given, NULL, err);
     if (rc == SHOAL_EINVALID) return 0; /* no home: nothing is kept */
-    if (rc == 0) rc = hold_folder(ret_fd, folder, err);
+    if (rc == 0) rc = hold_folder(ret_fd, folder, true, err);
     free(folder);
     return rc;
+}
+
+int state_share(int *ret_fd, const char *folder, shoal_err *err)
+{
+    *ret_fd = -1;
+    return hold_folder(ret_fd, folder, false, err);
 }
 
 int state_check_whole(const char *given, shoal_err *err)
@@ -113,20 +185,55 @@ int state_check_whole(const char *given, shoal_err *err)
     return rc;
 }
 
-int state_claim(int *ret_fd, const char *path, shoal_err *err)
+int state_claim(int *ret_fd, const char *folder, shoal_err *err)
 {
-    int fd = open_lock(path), rc = 0;
-    if (fd < 0)
-        rc = err_set(err, errno == EACCES || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO,
-                     "%s/" STATE_LOCK ": %s", path, strerror(errno));
-    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        rc = errno != EWOULDBLOCK ? err_set(err, SHOAL_EIO, "%s/" STATE_LOCK ": %s", path, strerror(errno))
-                                  : err_set(err, SHOAL_EUNAVAILABLE,
-                                            "%s: a server or an agent is at work there: stop it first "
-                                            "(systemctl stop shoal-gateway "
-                                            "shoal-agent, or end shoal serve)",
-                                            path);
-    if (rc != 0 && fd >= 0) close(fd);
-    *ret_fd = rc == 0 ? fd : -1;
+    char *lock = lock_of_folder(folder);
+    *ret_fd = -1;
+    int rc = lock ? state_make_folders(lock, NULL, err) : err_nomem(err);
+    if (rc == 0) rc = claim_lock(ret_fd, lock, folder, err);
+    free(lock);
+    return rc;
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------- */
+
+static char *lock_of_file(const char *path)
+{
+    char *lock;
+    return asprintf(&lock, "%s" STATE_FILE_LOCK, path) < 0 ? NULL : lock;
+}
+
+int state_hold_file(int *ret_fd, const char *path, shoal_err *err)
+{
+    char *lock = lock_of_file(path);
+    *ret_fd = -1;
+    if (!lock) return err_nomem(err);
+    (void)file_make_folders(lock, 0700, NULL);
+    int rc = hold_lock(ret_fd, lock, O_RDWR | O_CREAT, path, err);
+    free(lock);
+    return rc;
+}
+
+int state_share_file(int *ret_fd, const char *path, shoal_err *err)
+{
+    char *lock = lock_of_file(path);
+    *ret_fd = -1;
+    int rc = lock ? hold_lock(ret_fd, lock, O_RDONLY, path, err) : err_nomem(err);
+    free(lock);
+    return rc;
+}
+
+int state_claim_file(int *ret_fd, const char *path, const struct stat *owner, shoal_err *err)
+{
+    char *lock = lock_of_file(path);
+    *ret_fd = -1;
+    int rc = lock ? state_make_folders(lock, owner, err) : err_nomem(err);
+    if (rc == 0) rc = claim_lock(ret_fd, lock, path, err);
+    if (rc == 0) rc = state_give(lock, owner, err);
+    if (rc != 0 && *ret_fd >= 0) {
+        close(*ret_fd);
+        *ret_fd = -1;
+    }
+    free(lock);
     return rc;
 }

@@ -351,7 +351,7 @@ static void a_server_in_the_folder_is_named(void **state)
     works(b, state_hold(&other, b->state, &b->err)); /* any number of them */
     works(b, (run("rm -r %s%s", b->to, ""), take(b, true)));
     assert_int_equal(restore(b), SHOAL_EUNAVAILABLE);
-    assert_non_null(strstr(b->err.message, "a server or an agent is at work there: stop it first"));
+    assert_non_null(strstr(b->err.message, "a server, an agent or a backup is at work there: stop it first"));
     is_filled(b->state, "newer");
     close(server);
     close(other);
