@@ -178,6 +178,24 @@ start_shoal "$work/shoal.yaml"
 answers >"$work/after"
 cmp -s "$work/before" "$work/after" || fail "after damage and a restore: $(diff "$work/before" "$work/after")"
 stop_shoal
+# ---- files that the configuration places: whoever has found another state folder leaves them to the server that has them
+mkdir "$work/far"
+{ cat "$work/shoal.yaml" && printf 'sessions: {path: data/s.db, key_file: data/s.key}\nretrieval: {path: data/c.db}\n'; } >"$work/far/shoal.yaml"
+far() { "$@" -c "$work/far/shoal.yaml"; }
+start_shoal "$work/far/shoal.yaml"
+talk kitchen "hello" | grep -q '"finish_reason"' || fail "no turn: $(talk kitchen hello)"
+far shoal backup "$work/fb" >/dev/null 2>"$work/err" || fail "a backup of files elsewhere: $(cat "$work/err")"
+refused 'far/data/s.db: a server, an agent or a backup is at work there' far env SHOAL_STATE="$work/other" "$SHOAL_BIN" restore "$work/fb"
+refused 'shoal.yaml puts sessions.db at (\./)?data/s.db, outside of .*/try: name the configuration with --config, too' \
+    env -C "$work/far" "$SHOAL_BIN" restore "$work/fb" --state "$work/try"
+[ ! -e "$work/try" ] || fail "a restore that was refused makes $work/try"
+[ -z "$(find "$work/far" -name '*restor*')" ] || fail "a restore that was refused moves what a server has: $(ls "$work/far/data")"
+talk kitchen "and now" | grep -q '"finish_reason"' || fail "the server does not go on"
+want "$(field "$(curl -s "$url/v1/sessions/kitchen")" 'd["turns"]')" 2 "turns after restores that were refused"
+stop_shoal
+env -C "$work/far" "$SHOAL_BIN" restore "$work/fb" --state "$work/try" -c shoal.yaml >/dev/null 2>"$work/err" || fail "with both: $(cat "$work/err")"
+[ -f "$work/far/data/s.db" ] && [ -n "$(ls "$work/far/data"/s.db.before-restore-*)" ] || fail "it is not restored: $(ls "$work/far/data")"
+
 # ---- root restores what another account serves: its files, its locks
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 711 "$work"

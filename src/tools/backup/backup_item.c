@@ -2,9 +2,12 @@
 #define _GNU_SOURCE
 #include "backup/backup_item.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "command/cli_home.h"
 #include "config/config.h"
@@ -84,4 +87,65 @@ void backup_places_done(backup_places *p)
     for (int i = 0; i < BACKUP_N_ITEMS; i++) free(p->path[i]);
     free(p->state);
     *p = (backup_places){0};
+}
+
+bool backup_places_is_usual(const backup_places *p, backup_id id)
+{
+    size_t n = strlen(p->state);
+    const char *path = p->path[id];
+    return strncmp(path, p->state, n) == 0 && path[n] == '/' &&
+           strcmp(path + n + 1, BACKUP_ITEMS[id].name) == 0;
+}
+
+int backup_places_check_below(const backup_places *p, shoal_err *err)
+{
+    size_t n = strlen(p->state);
+    while (n > 1 && p->state[n - 1] == '/') n--;
+    for (int i = 0; i < BACKUP_N_ITEMS; i++) {
+        const char *path = p->path[i];
+        if (i == BACKUP_CONFIG || !path || (strncmp(path, p->state, n) == 0 && path[n] == '/')) continue;
+        return err_set(
+            err, SHOAL_EFORMAT,
+            "%s puts %s at %s, outside of %s: name the configuration with --config, too, if this is what "
+            "you want",
+            p->path[BACKUP_CONFIG], BACKUP_ITEMS[i].name, path, p->state);
+    }
+    return 0;
+}
+
+/* ---- locks ---------------------------------------------------------------------------------------- */
+
+void backup_locks_done(backup_locks *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->fd[i] >= 0) close(l->fd[i]);
+    l->n = 0;
+}
+
+static bool is_elsewhere(const backup_places *p, int id)
+{
+    return id != BACKUP_CONFIG && p->path[id] && !backup_places_is_usual(p, (backup_id)id);
+}
+
+int backup_locks_share(backup_locks *ret, const backup_places *p, shoal_err *err)
+{
+    *ret = (backup_locks){0};
+    int rc = state_share(&ret->fd[ret->n++], p->state, err);
+    for (int i = 0; rc == 0 && i < BACKUP_N_ITEMS; i++)
+        if (is_elsewhere(p, i)) rc = state_share_file(&ret->fd[ret->n++], p->path[i], err);
+    if (rc != 0) backup_locks_done(ret);
+    return rc;
+}
+
+int backup_locks_claim(backup_locks *ret, const backup_places *p, shoal_err *err)
+{
+    struct stat owner;
+    *ret = (backup_locks){0};
+    int rc = state_claim(&ret->fd[ret->n++], p->state, err);
+    if (rc == 0 && stat(p->state, &owner) != 0)
+        rc = err_set(err, SHOAL_EIO, "%s: %s", p->state, strerror(errno));
+    for (int i = 0; rc == 0 && i < BACKUP_N_ITEMS; i++)
+        if (is_elsewhere(p, i)) rc = state_claim_file(&ret->fd[ret->n++], p->path[i], &owner, err);
+    if (rc != 0) backup_locks_done(ret);
+    return rc;
 }

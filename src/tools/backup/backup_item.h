@@ -71,5 +71,20 @@ typedef struct backup_places {
  * closed, too. */
 int backup_places_find(backup_places *p, const char *config, const char *state, shoal_err *err);
 void backup_places_done(backup_places *p);
+/* It has its usual place, below the state folder. */
+bool backup_places_is_usual(const backup_places *p, backup_id id);
+/* SHOAL_EFORMAT: a file of the configuration is not below the state folder. For a state folder that is named beside a
+ * configuration that is only found: they may be those of two servers. */
+int backup_places_check_below(const backup_places *p, shoal_err *err);
+
+/* The locks of the state folder and of each file that the configuration places (trust/state.h). On failure there are
+ * none. */
+typedef struct backup_locks {
+    int fd[1 + BACKUP_N_ITEMS];
+    size_t n;
+} backup_locks;
+int backup_locks_share(backup_locks *ret, const backup_places *p, shoal_err *err);
+int backup_locks_claim(backup_locks *ret, const backup_places *p, shoal_err *err);
+void backup_locks_done(backup_locks *l);
 
 #endif

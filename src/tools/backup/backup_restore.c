@@ -141,11 +141,10 @@ static int write_journal(const restoring *r, const char *path, shoal_err *err)
 /* STATE/before-restore-DATE/NAME, for what is elsewhere PLACE.before-restore-DATE. */
 static char *aside_of(const restoring *r, int id, const char *ending)
 {
-    const char *state = r->o->places->state, *place = place_of(r, id), *name = BACKUP_ITEMS[id].name;
-    size_t n = strlen(state);
-    bool inside = strncmp(place, state, n) == 0 && place[n] == '/' && strcmp(place + n + 1, name) == 0;
-    return inside ? backup_files_path("%s/%s/%s%s", state, r->m.aside, name, ending)
-                  : backup_files_path("%s.%s%s", place, r->m.aside, ending);
+    const backup_places *p = r->o->places;
+    return backup_places_is_usual(p, (backup_id)id)
+               ? backup_files_path("%s/%s/%s%s", p->state, r->m.aside, BACKUP_ITEMS[id].name, ending)
+               : backup_files_path("%s.%s%s", place_of(r, id), r->m.aside, ending);
 }
 
 static int move_file(const char *from, const char *to, shoal_err *err)
@@ -314,14 +313,15 @@ static int restore_claimed(restoring *r, int at, const manifest *asked, backup_r
 int backup_restore(backup_restored *ret, const char *from, const backup_restore_options *o, shoal_err *err)
 {
     restoring r = {.o = o, .from = from};
+    backup_locks locks = {0};
     manifest asked;
-    int at, claim = -1;
+    int at;
     int rc = backup_files_open(&at, from, err);
     if (rc != 0) return rc;
     rc = backup_files_manifest(&asked, at, from, err);
-    if (rc == 0) rc = state_claim(&claim, o->places->state, err);
+    if (rc == 0) rc = backup_locks_claim(&locks, o->places, err);
     if (rc == 0) rc = restore_claimed(&r, at, &asked, ret, err);
-    if (claim >= 0) close(claim);
+    backup_locks_done(&locks);
     close(at);
     return rc;
 }

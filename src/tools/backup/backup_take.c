@@ -190,11 +190,13 @@ int backup_take(manifest *ret, const char *to, const backup_take_options *o, sho
     char *name = strndup(to, n);
     taking t = {.o = o, .m = {.version = SHOAL_VERSION, .created = o->now}};
     t.folder = name ? backup_files_path("%s.tmp.%d", name, (int)getpid()) : NULL;
-    int rc = t.folder ? state_check_whole(o->places->state, err) : err_nomem(err);
+    backup_locks locks = {0}; /* until it has its name: no restore changes half of what is copied */
+    int rc = t.folder ? backup_locks_share(&locks, o->places, err) : err_nomem(err);
     if (rc == 0 && lstat(name, &st) == 0)
         rc = err_set(err, SHOAL_EINVALID, "%s is there already: a backup overwrites nothing", name);
     if (rc == 0) rc = take_into_folder(&t, name, err);
     if (rc == 0) *ret = t.m;
+    backup_locks_done(&locks);
     free(t.folder);
     free(name);
     return rc;

@@ -24,9 +24,9 @@ typedef struct backup_take_options {
     const backup_watch *watch; /* NULL: nobody looks */
 } backup_take_options;
 
-/* *ret: what it holds. SHOAL_EINVALID: there is something of that name; SHOAL_ENOTFOUND: there is nothing to back up;
- * SHOAL_EFORMAT: a database is damaged; SHOAL_EIO (a full disk), SHOAL_EAUTH, SHOAL_ECANCELLED. On failure nothing is
- * left. */
+/* *ret: what it holds. No restore starts until it ends. SHOAL_EUNAVAILABLE: a restore is running, or was interrupted;
+ * SHOAL_EINVALID: there is something of that name; SHOAL_ENOTFOUND: there is nothing to back up; SHOAL_EFORMAT: a database
+ * is damaged; SHOAL_EIO (a full disk), SHOAL_EAUTH, SHOAL_ECANCELLED. On failure nothing is left. */
 int backup_take(manifest *ret, const char *to, const backup_take_options *o, shoal_err *err);
 
 /* Read every file that its manifest names and compare. SHOAL_EFORMAT, SHOAL_EUNSUPPORTED: the manifest; SHOAL_EDIGEST: a

@@ -322,13 +322,20 @@ static void keys_that_were_left_out_stay(void **state)
     assert_string_equal(read_text(b->state, "ca/ca.key"), "old");
 }
 
+/* sessions.db is at `place` of the bench's folder from now on. */
+static void put_sessions_at(bench *b, const char *place)
+{
+    char path[160];
+    path_in(path, b->dir, place);
+    free(b->places.path[BACKUP_SESSIONS]);
+    b->places.path[BACKUP_SESSIONS] = strdup(path);
+}
+
 static void files_outside_the_state_folder_come_back_there(void **state)
 {
     bench *b = *state;
-    char place[160], aside[200];
-    path_in(place, b->dir, "elsewhere/mine.db");
-    free(b->places.path[BACKUP_SESSIONS]);
-    b->places.path[BACKUP_SESSIONS] = strdup(place);
+    char aside[200];
+    put_sessions_at(b, "elsewhere/mine.db");
     put_row(b->dir, "elsewhere/mine.db", "far", 1);
     works(b, take(b, true));
     put_row(b->dir, "elsewhere/mine.db", "farther", 1);
@@ -337,6 +344,44 @@ static void files_outside_the_state_folder_come_back_there(void **state)
     snprintf(aside, sizeof aside, "elsewhere/mine.db.%s", b->r.m.aside);
     assert_string_equal(row_of(b->dir, aside), "farther");
     assert_string_equal(row_of(b->state, "sessions.db"), "old");
+}
+
+static void an_open_file_elsewhere_keeps_restores_of_other_folders_out(void **state)
+{
+    bench *b = *state;
+    int server, other;
+    const struct stat owner = {.st_uid = geteuid(), .st_gid = getegid()};
+    put_sessions_at(b, "elsewhere/mine.db");
+    put_row(b->dir, "elsewhere/mine.db", "far", 1);
+    works(b, take(b, true));
+    put_row(b->dir, "elsewhere/mine.db", "farther", 1);
+    works(b, state_hold_file(&server, b->places.path[BACKUP_SESSIONS], &b->err)); /* not the state folder */
+    works(b, state_hold_file(&other, b->places.path[BACKUP_SESSIONS], &b->err));
+    assert_int_equal(restore(b), SHOAL_EUNAVAILABLE);
+    assert_non_null(strstr(b->err.message, "elsewhere/mine.db: a server, an agent or a backup is at work"));
+    assert_string_equal(row_of(b->dir, "elsewhere/mine.db"), "farther");
+    close(other);
+    close(server);
+    works(b, restore(b));
+    assert_string_equal(row_of(b->dir, "elsewhere/mine.db"), "far");
+    works(b, state_claim_file(&other, b->places.path[BACKUP_SESSIONS], &owner, &b->err));
+    assert_int_equal(state_hold_file(&server, b->places.path[BACKUP_SESSIONS], &b->err), SHOAL_EUNAVAILABLE);
+    assert_non_null(strstr(b->err.message, "mine.db: shoal restore is at work there"));
+    assert_int_equal(server, -1);
+    close(other);
+}
+
+static void a_file_outside_of_a_named_folder_is_named(void **state)
+{
+    bench *b = *state;
+    works(b, backup_places_check_below(&b->places, &b->err));
+    b->places.path[BACKUP_CONFIG] = strdup("/etc/shoal/shoal.yaml");
+    put_sessions_at(b, "state/deep/mine.db");
+    works(b, backup_places_check_below(&b->places, &b->err));
+    put_sessions_at(b, "state-of-another/mine.db");
+    assert_int_equal(backup_places_check_below(&b->places, &b->err), SHOAL_EFORMAT);
+    assert_non_null(strstr(b->err.message, "/etc/shoal/shoal.yaml puts sessions.db at /tmp/shoal-backup-"));
+    assert_non_null(strstr(b->err.message, "name the configuration with --config, too"));
 }
 
 /* ---- refusals --------------------------------------------------------------------------------------- */
@@ -537,6 +582,18 @@ static void a_restore_is_all_or_nothing_wherever_it_is_cut(void **state)
     assert_true(n_finished > 12);
 }
 
+/* Cut at the first write after the journal; the state folder has "newer". */
+static void interrupt(bench *b)
+{
+    for (int n = 0; !exists(b->state, STATE_RESTORE); n++) {
+        run("rm -rf %s%s", b->state, "");
+        fill(b->state, "newer");
+        n_before_refusal = n;
+        restore(b);
+        n_before_refusal = -1;
+    }
+}
+
 /* ---- stopped, as by Ctrl-C ------------------------------------------------------------------------------ */
 
 static int stop_after(void *user, const char *name, uint64_t done, uint64_t all)
@@ -561,6 +618,41 @@ static void a_backup_that_is_stopped_leaves_nothing(void **state)
     }
     assert_true(n > 6);
     works(b, check(b));
+}
+
+typedef struct meanwhile {
+    bench *b;
+    int n, n_refused;
+} meanwhile;
+
+static int restore_meanwhile(void *user, const char *name, uint64_t done, uint64_t all)
+{
+    meanwhile *m = user;
+    int claim = -1;
+    shoal_err err;
+    m->n++;
+    m->n_refused += state_claim(&claim, m->b->state, &err) == SHOAL_EUNAVAILABLE;
+    if (claim >= 0) close(claim);
+    return 0;
+}
+
+static void no_restore_starts_while_a_backup_copies(void **state)
+{
+    bench *b = *state;
+    int claim;
+    meanwhile m = {.b = b};
+    const backup_watch watch = {.progress = restore_meanwhile, .user = &m};
+    const backup_take_options o = {.places = &b->places, .secrets = true, .now = 1, .watch = &watch};
+    write_text(b->state, STATE_LOCK, ""); /* of a server that has run there */
+    works(b, backup_take(&b->m, b->to, &o, &b->err));
+    assert_true(m.n > 6);
+    assert_int_equal(m.n_refused, m.n);
+    works(b, state_claim(&claim, b->state, &b->err));
+    run("rm -r %s%s", b->to, "");
+    assert_int_equal(take(b, true), SHOAL_EUNAVAILABLE);
+    assert_non_null(strstr(b->err.message, "shoal restore is at work there"));
+    close(claim);
+    works(b, take(b, true));
 }
 
 static void a_restore_that_is_stopped_changes_nothing(void **state)
@@ -594,13 +686,7 @@ static void another_backup_is_restored_after_one_that_was_cut(void **state)
     run("mv %s %s/second", b->to, b->dir);
     run("mv %s/first %s", b->dir, b->to);
     fill(b->state, "newer");
-    for (int n = 0; !exists(b->state, STATE_RESTORE); n++) {
-        run("rm -rf %s%s", b->state, "");
-        fill(b->state, "newer");
-        n_before_refusal = n;
-        restore(b);
-        n_before_refusal = -1;
-    }
+    interrupt(b);
     run("rm -r %s%s", b->to, "");
     run("mv %s/second %s", b->dir, b->to);
     works(b, restore(b));
@@ -622,6 +708,8 @@ int main(void)
         TEST(what_was_there_goes_aside),
         TEST(keys_that_were_left_out_stay),
         TEST(files_outside_the_state_folder_come_back_there),
+        TEST(an_open_file_elsewhere_keeps_restores_of_other_folders_out),
+        TEST(a_file_outside_of_a_named_folder_is_named),
         TEST(a_server_in_the_folder_is_named),
         TEST(a_restore_keeps_servers_out),
         TEST(what_is_damaged_changes_nothing),
@@ -633,6 +721,7 @@ int main(void)
         TEST(a_restore_is_all_or_nothing_wherever_it_is_cut),
         TEST(another_backup_is_restored_after_one_that_was_cut),
         TEST(a_backup_that_is_stopped_leaves_nothing),
+        TEST(no_restore_starts_while_a_backup_copies),
         TEST(a_restore_that_is_stopped_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

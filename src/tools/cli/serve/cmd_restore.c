@@ -49,6 +49,7 @@ static int cmd_restore_run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     backup_restore_options o = {.places = &p, .now = cli_now(), .watch = &watch};
     rc = backup_places_find(&p, config, state, &err);
+    if (rc == 0 && state && !config) rc = backup_places_check_below(&p, &err);
     if (rc == 0) rc = backup_restore(&r, a.v[0], &o, &err);
     backup_print_end();
     rc = rc == 0 ? restore_print(a.v[0], &p, &r, json) : cli_fail(&cmd_restore, (cli_opened(rc, &err), &err));

@@ -949,6 +949,17 @@ static int fetch_given(serve_options *o, int argc, char **argv, shoal_err *err)
     return 0;
 }
 
+/* For as long as the process lives. A restore may have found another state folder, so what the configuration places
+ * itself is held, too. */
+static int hold_kept(const gateway_config *c, shoal_err *err)
+{
+    const char *const placed[] = {c->sessions.path, c->sessions.key_file, c->retrieval_path};
+    int fd, rc = state_hold(&fd, c->cluster_state, err);
+    for (size_t i = 0; rc == 0 && i < sizeof placed / sizeof *placed; i++)
+        if (placed[i]) rc = state_hold_file(&fd, placed[i], err);
+    return rc;
+}
+
 static int serve_configured(server *s, const serve_options *o)
 {
     shoal_err err;
@@ -960,8 +971,7 @@ static int serve_configured(server *s, const serve_options *o)
         if (o->check_only) rc = CLI_FAILED;
     } else if (o->check_only) {
         rc = cmd_serve_check(s);
-    } else if (state_hold(&(int){-1}, s->config->cluster_state, &err) != 0 || /* for as long as it lives */
-               serve_models_fit(s->config, s->specs, &err) != 0 ||
+    } else if (hold_kept(s->config, &err) != 0 || serve_models_fit(s->config, s->specs, &err) != 0 ||
                serve_stages_open(&s->stages, s->config, s->specs, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
     } else {
