@@ -196,6 +196,17 @@ stop_shoal
 env -C "$work/far" "$SHOAL_BIN" restore "$work/fb" --state "$work/try" -c shoal.yaml >/dev/null 2>"$work/err" || fail "with both: $(cat "$work/err")"
 [ -f "$work/far/data/s.db" ] && [ -n "$(ls "$work/far/data"/s.db.before-restore-*)" ] || fail "it is not restored: $(ls "$work/far/data")"
 
+# ---- what is mounted by itself cannot be replaced: told before anything changes
+mounted() { unshare -m sh -c 'mount $0 && exec "$@"' "$@"; } # ARGUMENTS-OF-MOUNT COMMAND...
+if [ "$(id -u)" = 0 ] && mounted "-t tmpfs tmpfs $work/far" true 2>/dev/null; then
+    tree "$state" >"$work/tree"
+    elsewhere="state/ca is on another disk or mount than .*, and files cannot be moved between them: unmount it; nothing has changed$"
+    for mount in "-t tmpfs tmpfs $state/ca" "--bind $state/ca $state/ca"; do refused "$elsewhere" mounted "$mount" "$SHOAL_BIN" restore "$work/b" -c "$work/shoal.yaml"; done
+    refused 'state/sessions.key is mounted by itself and cannot be replaced: unmount it; nothing has changed$' \
+        mounted "--bind $state/sessions.key $state/sessions.key" "$SHOAL_BIN" restore "$work/b" -c "$work/shoal.yaml"
+    unchanged "a restore onto mounts"
+fi
+
 # ---- root restores what another account serves: its files, its locks
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 711 "$work"
@@ -203,6 +214,19 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     restore "$work/b" >/dev/null 2>"$work/err" || fail "root's restore: $(cat "$work/err")"
     others=$(find "$state" ! -uid 4321)
     [ -z "$others" ] || fail "the account does not own $others"
+    # again, so that something goes aside; and into folders that are made
+    mkdir "$work/srv"
+    { cat "$work/shoal.yaml" && echo "sessions: {path: $work/srv/made/deep/s.db}"; } >"$work/made.yaml"
+    shoal restore "$work/b" -c "$work/made.yaml" >/dev/null 2>"$work/err" || fail "root's second restore: $(cat "$work/err")"
+    ls -d "$state"/before-restore-* >/dev/null && [ -f "$work/srv/made/deep/s.db" ] || fail "nothing is aside, or no s.db"
+    others=$(find "$state" "$work/srv/made" ! -uid 4321)
+    [ -z "$others" ] || fail "the account does not own $others"
+    # a link of the account leads root nowhere
+    mkdir "$work/trap"
+    mv "$state/ca" "$work/ca" && ln -s "$work/trap" "$state/ca" && chown -h 4321 "$state/ca"
+    refused 'state/ca is a link, which a restore does not follow: make it a folder; nothing has changed$' restore "$work/b"
+    want "$(stat -c %u "$work/trap") $(ls -A "$work/trap")" "0 " "where the link leads"
+    rm "$state/ca" && mv "$work/ca" "$state/ca"
     setpriv --reuid 4321 --regid 4321 --clear-groups "$SHOAL_BIN" token create >/dev/null 2>"$work/err" || fail "its CA, as that account: $(cat "$work/err")"
 fi
 echo "a backup while serving, a restore, $(wc -l <"$work/before") lines of answers the same; damage of three kinds is told"

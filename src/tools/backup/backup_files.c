@@ -15,6 +15,8 @@
 
 enum { PIECE = 64 << 10, OPEN_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
 
+const char *const BACKUP_ENDINGS[BACKUP_N_ENDINGS] = {"", "-shm", "-wal", "-journal"};
+
 char *backup_files_path(const char *fmt, ...)
 {
     char *path = NULL;

@@ -30,6 +30,10 @@ int backup_files_verify(int at, const char *folder, backup_id id, const manifest
 /* A new file with these bytes, of mode 0600, on the disk. */
 int backup_files_write(const char *path, const buf *text, shoal_err *err);
 
+/* A file and what SQLite may have beside it, by the endings of its name: "" first. */
+enum { BACKUP_N_ENDINGS = 4 };
+extern const char *const BACKUP_ENDINGS[BACKUP_N_ENDINGS];
+
 /* printf into malloc'd text; NULL: no memory. */
 char *backup_files_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -12,24 +12,33 @@
 #include <unistd.h>
 
 #include "backup/backup_files.h"
+#include "backup/restore_place.h"
 #include "base/file.h"
 #include "sql/database_copy.h"
 #include "trust/folder.h"
 #include "trust/state.h"
 
 enum { PATH_SIZE = 4096 + 128, ASIDE_TRIES = 1000 };
-#define STAGED ".restoring"
+#define STAGED       ".restoring"
+#define NOT_FINISHED "the restore is not finished: run it again when that is mended"
 
 typedef struct restoring {
     const backup_restore_options *o;
     const char *from;
-    manifest m; /* with the aside */
+    struct stat owner; /* of the state folder: what root makes goes to him */
+    manifest m;        /* with the aside */
 } restoring;
 
 static int restore_fail(shoal_err *err, const char *path)
 {
     return err_set(err, errno == EACCES || errno == EPERM || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO,
                    "%s: %s", path, strerror(errno));
+}
+
+static int err_after(shoal_err *err, int rc, const char *what)
+{
+    shoal_err why = *err;
+    return err_set(err, rc, "%.300s; %s", why.message, what);
 }
 
 static const char *place_of(const restoring *r, int id)
@@ -49,6 +58,15 @@ static bool is_there(const char *path)
     return lstat(path, &st) == 0;
 }
 
+/* Links and mounts are refused before anything is written. */
+static int check_places(const restoring *r, const char *otherwise, shoal_err *err)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < BACKUP_N_ITEMS; i++)
+        if (is_restored(r, i)) rc = restore_place_check(r->o->places, (backup_id)i, err);
+    return rc == 0 ? 0 : err_after(err, rc, otherwise);
+}
+
 /* ---- 1: copies beside their places --------------------------------------------------------------- */
 
 /* Nothing is changed where there are none. Needs no memory. */
@@ -60,14 +78,6 @@ static void remove_staged(const restoring *r)
         snprintf(path, sizeof path, "%s" STAGED, place_of(r, i));
         unlink(path);
     }
-}
-
-/* Root restores what another account serves. */
-static int give_to_owner(const restoring *r, const char *path, shoal_err *err)
-{
-    struct stat of;
-    if (geteuid() != 0 || stat(r->o->places->state, &of) != 0) return 0;
-    return chown(path, of.st_uid, of.st_gid) == 0 ? 0 : restore_fail(err, path);
 }
 
 static int check_version(const restoring *r, int id, const char *staged, shoal_err *err)
@@ -84,13 +94,13 @@ static int check_version(const restoring *r, int id, const char *staged, shoal_e
 static int stage(const restoring *r, int at, int id, shoal_err *err)
 {
     char *staged = backup_files_path("%s" STAGED, place_of(r, id));
-    int rc = staged ? file_make_folders(staged, 0700, err) : err_nomem(err);
+    int rc = staged ? state_make_folders(staged, &r->owner, err) : err_nomem(err);
     if (rc == 0) {
         unlink(staged); /* of a restore that was killed before it changed anything */
         rc = backup_files_verify(at, r->from, (backup_id)id, &r->m, staged, r->o->watch, err);
     }
     if (rc == 0) rc = check_version(r, id, staged, err);
-    if (rc == 0) rc = give_to_owner(r, staged, err);
+    if (rc == 0) rc = state_give(staged, &r->owner, err);
     if (rc == 0) rc = file_sync_name(staged, err);
     free(staged);
     return rc;
@@ -127,12 +137,21 @@ static int choose_aside(restoring *r, shoal_err *err)
                    ASIDE_TRIES);
 }
 
+/* A new file, so that no link of the account that serves leads root's writing elsewhere. */
 static int write_journal(const restoring *r, const char *path, shoal_err *err)
 {
     buf text = {0};
-    manifest_put(&r->m, &text);
-    int rc = file_replace(path, &text, err);
+    char *fresh = backup_files_path("%s" STAGED, path);
+    int rc = fresh ? 0 : err_nomem(err);
+    if (rc == 0) {
+        unlink(fresh);
+        manifest_put(&r->m, &text);
+        rc = backup_files_write(fresh, &text, err);
+    }
+    if (rc == 0 && rename(fresh, path) != 0) rc = restore_fail(err, path);
+    if (rc != 0 && fresh) unlink(fresh);
     buf_done(&text);
+    free(fresh);
     return rc;
 }
 
@@ -147,9 +166,9 @@ static char *aside_of(const restoring *r, int id, const char *ending)
                : backup_files_path("%s.%s%s", place_of(r, id), r->m.aside, ending);
 }
 
-static int move_file(const char *from, const char *to, shoal_err *err)
+static int move_file(const restoring *r, const char *from, const char *to, shoal_err *err)
 {
-    int rc = file_make_folders(to, 0700, err);
+    int rc = state_make_folders(to, &r->owner, err);
     if (rc == 0 && rename(from, to) != 0) rc = restore_fail(err, from);
     if (rc == 0) rc = file_sync_name(to, err);
     return rc == 0 ? file_sync_name(from, err) : rc;
@@ -159,7 +178,7 @@ static int move_aside(const restoring *r, int id, const char *ending, shoal_err 
 {
     char *from = backup_files_path("%s%s", place_of(r, id), ending), *to = aside_of(r, id, ending);
     int rc = from && to ? 0 : err_nomem(err);
-    if (rc == 0 && is_there(from)) rc = move_file(from, to, err);
+    if (rc == 0 && is_there(from)) rc = move_file(r, from, to, err);
     free(to);
     free(from);
     return rc;
@@ -168,12 +187,10 @@ static int move_aside(const restoring *r, int id, const char *ending, shoal_err 
 /* The log first: beside another database it would be read into that. */
 static int move_old(const restoring *r, int id, shoal_err *err)
 {
-    static const char *const logs[] = {"-journal", "-wal", "-shm"};
     int rc = 0;
-    for (size_t i = 0; BACKUP_ITEMS[id].kind == BACKUP_DATABASE && rc == 0 && i < sizeof logs / sizeof *logs;
-         i++)
-        rc = move_aside(r, id, logs[i], err);
-    return rc == 0 ? move_aside(r, id, "", err) : rc;
+    for (size_t i = BACKUP_ITEMS[id].kind == BACKUP_DATABASE ? BACKUP_N_ENDINGS : 1; rc == 0 && i > 0; i--)
+        rc = move_aside(r, id, BACKUP_ENDINGS[i - 1], err);
+    return rc;
 }
 
 /* One that is in its place already has no copy beside it any more. */
@@ -183,7 +200,7 @@ static int move_in(const restoring *r, int id, shoal_err *err)
     int rc = staged ? 0 : err_nomem(err);
     if (rc == 0 && is_there(staged)) {
         rc = move_old(r, id, err);
-        if (rc == 0) rc = move_file(staged, place_of(r, id), err);
+        if (rc == 0) rc = move_file(r, staged, place_of(r, id), err);
     }
     free(staged);
     return rc;
@@ -213,10 +230,7 @@ static int finish(restoring *r, shoal_err *err)
     int rc = journal ? file_sync_name(journal, err) : err_nomem(err);
     if (rc == 0) rc = move_all(r, journal, err);
     free(journal);
-    if (rc == 0) return 0;
-    shoal_err why = *err;
-    return err_set(err, rc, "%.300s; the restore is not finished: run it again when that is mended",
-                   why.message);
+    return rc == 0 ? 0 : err_after(err, rc, NOT_FINISHED);
 }
 
 /* ---- whose turn it is ------------------------------------------------------------------------------ */
@@ -228,7 +242,7 @@ static int lock_ca(const restoring *r, int *ret_lock, shoal_err *err)
     char *path = backup_files_path("%s/ca", r->o->places->state);
     *ret_lock = -1;
     int rc = path ? folder_open(&ca, path, r->m.files[BACKUP_CA_LEDGER].is_in, err) : err_nomem(err);
-    if (rc == 0) rc = give_to_owner(r, path, err);
+    if (rc == 0 && r->m.files[BACKUP_CA_LEDGER].is_in) rc = state_give(path, &r->owner, err);
     if (rc == 0) rc = folder_lock(&ca, ret_lock, err);
     folder_close(&ca);
     free(path);
@@ -260,6 +274,7 @@ static int finish_interrupted(restoring *r, bool *ret, shoal_err *err)
     char *path = backup_files_path("%s/" STATE_RESTORE, r->o->places->state);
     *ret = path && is_there(path);
     int rc = !path ? err_nomem(err) : *ret ? read_journal(&r->m, path, err) : 0;
+    if (rc == 0 && *ret) rc = check_places(r, NOT_FINISHED, err);
     if (rc == 0 && *ret) rc = with_ca_locked(r, finish, err);
     free(path);
     return rc;
@@ -283,7 +298,9 @@ static bool journal_is_there(const restoring *r)
 
 static int restore_this(restoring *r, int at, shoal_err *err)
 {
-    int rc = stage_all(r, at, err);
+    int rc = check_places(r, "nothing has changed", err);
+    if (rc != 0) return rc;
+    rc = stage_all(r, at, err);
     if (rc == 0) rc = with_ca_locked(r, put_in_place, err);
     if (rc != 0 && !journal_is_there(r)) remove_staged(r);
     return rc;
@@ -320,6 +337,7 @@ int backup_restore(backup_restored *ret, const char *from, const backup_restore_
     if (rc != 0) return rc;
     rc = backup_files_manifest(&asked, at, from, err);
     if (rc == 0) rc = backup_locks_claim(&locks, o->places, err);
+    if (rc == 0 && stat(o->places->state, &r.owner) != 0) rc = restore_fail(err, o->places->state);
     if (rc == 0) rc = restore_claimed(&r, at, &asked, ret, err);
     backup_locks_done(&locks);
     close(at);

@@ -30,9 +30,10 @@ typedef struct backup_restored {
     bool moved; /* something was there and is in m.aside now */
 } backup_restored;
 
-/* SHOAL_EUNAVAILABLE: a server or a backup runs there. SHOAL_EFORMAT, SHOAL_EUNSUPPORTED, SHOAL_EDIGEST: the backup; nothing has
- * changed. SHOAL_EIO, SHOAL_EAUTH, SHOAL_ENOMEM, SHOAL_ECANCELLED: nothing has changed, or the sentence says that it is
- * to be run again. */
+/* SHOAL_EUNAVAILABLE: a server or a backup runs there. SHOAL_EFORMAT, SHOAL_EUNSUPPORTED, SHOAL_EDIGEST: the backup, or
+ * a place that is a link or a mount; nothing has changed. SHOAL_EIO, SHOAL_EAUTH, SHOAL_ENOMEM,
+ * SHOAL_ECANCELLED: nothing has changed. In any case an interrupted restore may still not be finished: the sentence says
+ * so. */
 int backup_restore(backup_restored *ret, const char *from, const backup_restore_options *o, shoal_err *err);
 
 #endif

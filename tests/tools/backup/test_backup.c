@@ -483,6 +483,44 @@ static void folders_of_links_are_not_followed(void **state)
     refuses(b, SHOAL_EFORMAT, "manifest.json is no regular file");
 }
 
+static void links_in_the_state_are_not_followed(void **state)
+{
+    bench *b = *state;
+    works(b, take(b, true));
+    fill(b->state, "newer");
+    run("rm -f %s/ca/lock%s", b->state, "");
+    run("mv %s/ca %s/trap", b->state, b->dir);
+    run("ln -s ../trap %s/ca%s", b->state, "");
+    refuses(b, SHOAL_EUNSUPPORTED, "state/ca is a link, which a restore does not follow");
+    assert_non_null(strstr(b->err.message, "; nothing has changed"));
+    assert_false(exists(b->dir, "trap/lock"));
+}
+
+static void links_to_files_are_not_replaced(void **state)
+{
+    bench *b = *state;
+    works(b, take(b, true));
+    fill(b->state, "newer");
+    run("mv %s/loaded.json %s/trap", b->state, b->dir);
+    run("ln -s ../trap %s/loaded.json%s", b->state, "");
+    refuses(b, SHOAL_EUNSUPPORTED, "state/loaded.json is a link, which a restore does not follow");
+    assert_non_null(strstr(b->err.message, "; nothing has changed"));
+}
+
+static void links_in_the_way_of_new_files_are_not_followed(void **state)
+{
+    bench *b = *state;
+    works(b, take(b, true));
+    fill(b->state, "newer");
+    write_text(b->dir, "trap", "somebody's");
+    run("ln -s ../trap %s/" STATE_RESTORE ".restoring%s", b->state, "");
+    run("ln -s ../trap %s/loaded.json.restoring%s", b->state, "");
+    works(b, restore(b));
+    is_filled(b->state, "old");
+    assert_string_equal(read_text(b->dir, "trap"), "somebody's");
+    none_is_left(b->state, ".restoring");
+}
+
 static void what_is_no_backup_is_named(void **state)
 {
     bench *b = *state;
@@ -715,6 +753,9 @@ int main(void)
         TEST(what_is_damaged_changes_nothing),
         TEST(links_are_not_followed),
         TEST(folders_of_links_are_not_followed),
+        TEST(links_in_the_state_are_not_followed),
+        TEST(links_to_files_are_not_replaced),
+        TEST(links_in_the_way_of_new_files_are_not_followed),
         TEST(what_is_no_backup_is_named),
         TEST(a_newer_database_is_refused),
         TEST(a_backup_that_cannot_be_written_leaves_nothing),
