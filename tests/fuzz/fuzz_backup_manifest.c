@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     manifest_put(&m, &text);
     if (holds(!text.failed) && holds(manifest_parse(&back, text.data, text.len, "manifest", &err) == 0)) {
         if (!manifest_same(&m, &back) || strcmp(m.version, back.version) != 0 ||
-            strcmp(m.aside, back.aside) != 0)
+            strcmp(m.aside, back.aside) != 0 || strcmp(m.places, back.places) != 0)
             abort();
     }
     buf_done(&text);

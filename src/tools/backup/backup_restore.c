@@ -201,6 +201,9 @@ static int move_in(const restoring *r, int id, shoal_err *err)
     if (rc == 0 && is_there(staged)) {
         rc = move_old(r, id, err);
         if (rc == 0) rc = move_file(r, staged, place_of(r, id), err);
+    } else if (rc == 0 && !is_there(place_of(r, id))) {
+        rc = err_set(err, SHOAL_ENOTFOUND, "%s: neither it nor its copy is there: is its disk mounted?",
+                     place_of(r, id));
     }
     free(staged);
     return rc;
@@ -268,12 +271,26 @@ static int read_journal(manifest *ret, const char *path, shoal_err *err)
     return rc;
 }
 
+/* A copy that waits beside another place would be taken for one that has been moved. */
+static int check_same_places(const restoring *r, const char *journal, shoal_err *err)
+{
+    char places[RESTORE_PLACES_SIZE];
+    int rc = restore_place_digest(places, r->o->places, err);
+    if (rc != 0 || strcmp(places, r->m.places) == 0) return rc;
+    return err_set(
+        err, SHOAL_EFORMAT,
+        "%s: this restore was begun with a configuration that puts files elsewhere: run it again with the "
+        "same --config",
+        journal);
+}
+
 /* Before anything else: the state is not whole until then. *ret: there was one. */
 static int finish_interrupted(restoring *r, bool *ret, shoal_err *err)
 {
     char *path = backup_files_path("%s/" STATE_RESTORE, r->o->places->state);
     *ret = path && is_there(path);
     int rc = !path ? err_nomem(err) : *ret ? read_journal(&r->m, path, err) : 0;
+    if (rc == 0 && *ret) rc = check_same_places(r, path, err);
     if (rc == 0 && *ret) rc = check_places(r, NOT_FINISHED, err);
     if (rc == 0 && *ret) rc = with_ca_locked(r, finish, err);
     free(path);
@@ -284,6 +301,7 @@ static int put_in_place(restoring *r, shoal_err *err)
 {
     char *journal = backup_files_path("%s/" STATE_RESTORE, r->o->places->state);
     int rc = journal ? choose_aside(r, err) : err_nomem(err);
+    if (rc == 0) rc = restore_place_digest(r->m.places, r->o->places, err);
     if (rc == 0) rc = write_journal(r, journal, err);
     free(journal);
     return rc == 0 ? finish(r, err) : rc;
@@ -319,7 +337,7 @@ static int restore_claimed(restoring *r, int at, const manifest *asked, backup_r
     int rc = finish_interrupted(r, &finished, err);
     if (rc == 0 && !(finished && manifest_same(&r->m, asked))) {
         r->m = *asked;
-        *r->m.aside = '\0';
+        *r->m.aside = *r->m.places = '\0';
         rc = restore_this(r, at, err);
     }
     if (rc == 0) *ret = (backup_restored){.m = r->m, .finished = finished, .moved = aside_is_there(r)};

@@ -10,8 +10,8 @@
  *        restore.json goes last
  *
  * While restore.json is there, no server starts (state_hold in trust/state.h), and backup_restore does step 3 again first.
- * A file outside the state folder goes to PLACE.before-restore-DATE. What the backup does not have goes aside as well, but
- * what was left out of it (keys) stays. */
+ * restore.json has a digest of the places: another configuration's are refused. A file outside the state folder goes to
+ * PLACE.before-restore-DATE. What the backup does not have goes aside as well, but what was left out of it (keys) stays. */
 #ifndef BACKUP_BACKUP_RESTORE_H
 #define BACKUP_BACKUP_RESTORE_H
 
@@ -31,7 +31,7 @@ typedef struct backup_restored {
 } backup_restored;
 
 /* SHOAL_EUNAVAILABLE: a server or a backup runs there. SHOAL_EFORMAT, SHOAL_EUNSUPPORTED, SHOAL_EDIGEST: the backup, or
- * a place that is a link or a mount; nothing has changed. SHOAL_EIO, SHOAL_EAUTH, SHOAL_ENOMEM,
+ * a place that is a link or a mount; nothing has changed. SHOAL_EIO, SHOAL_EAUTH, SHOAL_ENOTFOUND, SHOAL_ENOMEM,
  * SHOAL_ECANCELLED: nothing has changed. In any case an interrupted restore may still not be finished: the sentence says
  * so. */
 int backup_restore(backup_restored *ret, const char *from, const backup_restore_options *o, shoal_err *err);

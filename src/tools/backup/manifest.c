@@ -115,6 +115,7 @@ static int manifest_read(manifest *m, const json_t *o, const char *what, shoal_e
     if (rc == 0) m->created = json_integer_value(created);
     if (rc == 0) rc = manifest_text(m->version, sizeof m->version, o, "version", what, err);
     if (rc == 0) rc = manifest_text(m->aside, sizeof m->aside, o, "aside", what, err);
+    if (rc == 0) rc = manifest_text(m->places, sizeof m->places, o, "places", what, err);
     if (rc == 0 && *m->aside && !manifest_is_aside(m->aside))
         rc = manifest_wrong(err, what, "'aside' is no such folder");
     if (rc != 0) return rc;
@@ -162,6 +163,7 @@ void manifest_put(const manifest *m, buf *out)
     json_put_text(out, "version", m->version);
     json_put_integer(out, "created", m->created);
     json_put_filled(out, "aside", m->aside);
+    json_put_filled(out, "places", m->places);
     json_put_open(out, "left_out", '[');
     for (int i = 0; i < BACKUP_N_ITEMS; i++)
         if (m->files[i].left_out) json_put_text(out, NULL, BACKUP_ITEMS[i].name);

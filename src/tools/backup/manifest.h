@@ -4,7 +4,7 @@
  *      "files": [{"name": "sessions.db", "bytes": 40960, "sha256": "9f86..."}]}
  *
  * It is read from a folder that anybody may have written. A name is one of backup_item.h's table and comes once; a larger
- * "shoal_backup" is a format that this program does not know. In the state folder the same text, with "aside", is the
+ * "shoal_backup" is a format that this program does not know. In the state folder the same text, with "aside" and "places", is the
  * journal of a restore that is not finished. */
 #ifndef BACKUP_MANIFEST_H
 #define BACKUP_MANIFEST_H
@@ -19,7 +19,8 @@ enum {
     MANIFEST_FORMAT = 1,
     MANIFEST_BYTES_MAX = 64 << 10,
     MANIFEST_VERSION_SIZE = 32,
-    MANIFEST_ASIDE_SIZE = 64
+    MANIFEST_ASIDE_SIZE = 64,
+    MANIFEST_PLACES_SIZE = 65
 };
 #define MANIFEST_NAME "manifest.json"
 
@@ -34,7 +35,8 @@ typedef struct manifest {
     char version[MANIFEST_VERSION_SIZE]; /* of the Shoal that made it */
     int64_t created;                     /* seconds since 1970 */
     manifest_file files[BACKUP_N_ITEMS];
-    char aside[MANIFEST_ASIDE_SIZE]; /* journal: the folder where what was there goes; "": none */
+    char aside[MANIFEST_ASIDE_SIZE];   /* journal: the folder where what was there goes; "": none */
+    char places[MANIFEST_PLACES_SIZE]; /* journal: a digest of the places that it was begun for */
 } manifest;
 
 /* `what` names the text in errors. SHOAL_EFORMAT; SHOAL_EUNSUPPORTED: a newer format. On failure *ret is untouched. */

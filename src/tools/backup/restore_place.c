@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "backup/restore_place.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "backup/backup_files.h"
 #include "base/file.h"
+#include "base/sha256.h"
 
 #ifndef STATX_MNT_ID /* headers of a kernel before 5.8 */
 #define STATX_MNT_ID 0
@@ -87,5 +89,35 @@ int restore_place_check(const backup_places *p, backup_id id, shoal_err *err)
     char *folder = file_folder(p->path[id]);
     int rc = folder ? check_in_folder(p, id, folder, err) : err_nomem(err);
     free(folder);
+    return rc;
+}
+
+/* ---- which are they? --------------------------------------------------------------------------------- */
+
+/* As it is where its folder cannot be found. */
+static int add_path(sha256 *sum, const char *path, shoal_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = file_folder(path), *real = folder ? realpath(folder, NULL) : NULL;
+    int rc = !folder || (!real && errno == ENOMEM) ? err_nomem(err) : 0;
+    if (rc == 0) sha256_add_text(sum, real ? real : "");
+    if (rc == 0) sha256_add_text(sum, real && slash ? slash + 1 : path);
+    free(real);
+    free(folder);
+    return rc;
+}
+
+int restore_place_digest(char ret[RESTORE_PLACES_SIZE], const backup_places *p, shoal_err *err)
+{
+    sha256_digest digest;
+    sha256 *sum = sha256_new();
+    int rc = sum ? 0 : err_nomem(err);
+    for (int i = 0; rc == 0 && i < BACKUP_N_ITEMS; i++) {
+        if (i == BACKUP_CONFIG || !p->path[i]) continue;
+        sha256_add_text(sum, BACKUP_ITEMS[i].name);
+        if (!backup_places_is_usual(p, (backup_id)i)) rc = add_path(sum, p->path[i], err);
+    }
+    if (sum) sha256_end(sum, &digest);
+    if (rc == 0) sha256_hex(&digest, ret);
     return rc;
 }

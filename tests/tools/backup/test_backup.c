@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "backup/backup_restore.h"
+#include "backup/restore_place.h"
 #include "base/file.h"
 #include "sql/database.h"
 #include "trust/state.h"
@@ -632,6 +633,57 @@ static void interrupt(bench *b)
     }
 }
 
+static void an_interrupted_restore_is_finished_with_the_same_places(void **state)
+{
+    bench *b = *state;
+    put_sessions_at(b, "elsewhere/mine.db");
+    put_row(b->dir, "elsewhere/mine.db", "old", 1);
+    works(b, take(b, true));
+    put_row(b->dir, "elsewhere/mine.db", "newer", 1);
+    interrupt(b);
+    find_places(b); /* another configuration */
+    assert_int_equal(restore(b), SHOAL_EFORMAT);
+    assert_non_null(strstr(b->err.message, "puts files elsewhere: run it again with the same --config"));
+    assert_true(exists(b->state, STATE_RESTORE));
+    assert_string_equal(row_of(b->dir, "elsewhere/mine.db"), "newer");
+    put_sessions_at(b, "elsewhere/mine.db");
+    works(b, restore(b));
+    assert_true(b->r.finished);
+    assert_string_equal(row_of(b->dir, "elsewhere/mine.db"), "old");
+    assert_false(exists(b->state, STATE_RESTORE));
+}
+
+static void a_copy_that_has_gone_is_not_taken_for_one_that_was_moved(void **state)
+{
+    bench *b = *state;
+    works(b, take(b, true));
+    interrupt(b);
+    run("rm %s/loaded.json %s/loaded.json.restoring", b->state, b->state);
+    assert_int_equal(restore(b), SHOAL_ENOTFOUND);
+    assert_non_null(strstr(b->err.message, "state/loaded.json: neither it nor its copy is there"));
+    assert_non_null(strstr(b->err.message, "the restore is not finished"));
+    assert_true(exists(b->state, STATE_RESTORE));
+}
+
+static void places_have_one_digest_however_they_are_named(void **state)
+{
+    bench *b = *state;
+    char digest[RESTORE_PLACES_SIZE], other[RESTORE_PLACES_SIZE];
+    int back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put_sessions_at(b, "mine.db");
+    works(b, restore_place_digest(digest, &b->places, &b->err));
+    assert_int_equal(chdir(b->dir), 0);
+    free(b->places.path[BACKUP_SESSIONS]);
+    b->places.path[BACKUP_SESSIONS] = strdup("mine.db");
+    works(b, restore_place_digest(other, &b->places, &b->err));
+    assert_int_equal(fchdir(back), 0);
+    close(back);
+    assert_string_equal(other, digest);
+    put_sessions_at(b, "state/mine.db");
+    works(b, restore_place_digest(other, &b->places, &b->err));
+    assert_string_not_equal(other, digest);
+}
+
 /* ---- stopped, as by Ctrl-C ------------------------------------------------------------------------------ */
 
 static int stop_after(void *user, const char *name, uint64_t done, uint64_t all)
@@ -723,7 +775,6 @@ static void another_backup_is_restored_after_one_that_was_cut(void **state)
     works(b, take(b, true));
     run("mv %s %s/second", b->to, b->dir);
     run("mv %s/first %s", b->dir, b->to);
-    fill(b->state, "newer");
     interrupt(b);
     run("rm -r %s%s", b->to, "");
     run("mv %s/second %s", b->dir, b->to);
@@ -760,6 +811,9 @@ int main(void)
         TEST(a_newer_database_is_refused),
         TEST(a_backup_that_cannot_be_written_leaves_nothing),
         TEST(a_restore_is_all_or_nothing_wherever_it_is_cut),
+        TEST(an_interrupted_restore_is_finished_with_the_same_places),
+        TEST(a_copy_that_has_gone_is_not_taken_for_one_that_was_moved),
+        TEST(places_have_one_digest_however_they_are_named),
         TEST(another_backup_is_restored_after_one_that_was_cut),
         TEST(a_backup_that_is_stopped_leaves_nothing),
         TEST(no_restore_starts_while_a_backup_copies),

@@ -23,7 +23,10 @@ static int parse(manifest *ret, const char *text, shoal_err *err)
 
 static void what_is_written_is_read(void **state)
 {
-    manifest m = {.version = "1.2.3", .created = 1795994949, .aside = "before-restore-2026-12-01T090130Z-2"},
+    manifest m = {.version = "1.2.3",
+                  .created = 1795994949,
+                  .aside = "before-restore-2026-12-01T090130Z-2",
+                  .places = HEX},
              back;
     shoal_err err;
     buf text = {0}, again = {0};
@@ -36,6 +39,7 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(again.data, text.data);
     assert_true(manifest_same(&m, &back));
     assert_string_equal(back.aside, m.aside);
+    assert_string_equal(back.places, HEX);
     assert_string_equal(back.version, "1.2.3");
     assert_true(back.files[BACKUP_CA_KEY].left_out && !back.files[BACKUP_CA_KEY].is_in);
     back.files[BACKUP_COLLECTIONS].digest.bytes[31] = 1;
@@ -83,6 +87,7 @@ static void what_is_wrong_is_named(void **state)
         {"{" FORMAT MADE FILES ",\"aside\":\"../../etc\"}", "'aside' is no such folder"},
         {"{" FORMAT MADE FILES ",\"aside\":\"before-restore-../x\"}", "'aside' is no such folder"},
         {"{" FORMAT MADE FILES ",\"aside\":\"/etc\"}", "'aside' is no such folder"},
+        {"{" FORMAT MADE FILES ",\"places\":\"" HEX "0\"}", "'places' is too long"},
         {"{" FORMAT MADE "\"files\":[1]}", "a file has no name"},
         {"{" FORMAT MADE "\"files\":[" FILE_ "," FILE_ "]}", "it names sessions.db twice"},
         {"{" FORMAT MADE FILES ",\"left_out\":[\"sessions.db\"]}", "it names sessions.db twice"},
