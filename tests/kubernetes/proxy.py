@@ -5,6 +5,12 @@ import api
 
 services, slices = {}, {}
 listening = {}
+connections = set() # the event loop holds its tasks weakly: one that is held by nobody else may vanish in the middle
+
+def hold(coroutine):
+    task = asyncio.get_running_loop().create_task(coroutine)
+    connections.add(task)
+    task.add_done_callback(connections.discard)
 
 def endpoints(key, port_name):
     ready, serving = [], []
@@ -49,7 +55,7 @@ async def listen(key, address, port, name):
     r = subprocess.run(["ip", "addr", "add", address + "/32", "dev", "lo"], capture_output=True, text=True)
     if r.returncode and "File exists" not in r.stderr:
         print("proxy:", r.stderr, file=sys.stderr)
-    listening[key, address, port] = await asyncio.start_server(lambda r, w: serve(key, name, r, w), address, port, backlog=512)
+    listening[key, address, port] = await asyncio.start_server(lambda r, w: hold(serve(key, name, r, w)), address, port, backlog=512)
     print(f"{key[0]}/{key[1]} {address}:{port}", flush=True)
 
 async def main():
