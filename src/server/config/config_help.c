@@ -408,13 +408,13 @@ const config_help config_help_rows[] = {
      "worker processes. With a map, as `{min: 1, max: 4}`, their number follows the load: "
      "[cluster](cluster.md#replicas-by-load)", false},
     {"models[].replicas.min", NULL, NULL,
-     "at least so many; 0: after `idle_s` without a request there is none, and the next request waits until one is loaded", false},
+     "least number; 0: after `idle_s` without a request the last one ends, and the next request waits until one is loaded", false},
     {"models[].replicas.max", NULL, NULL,
-     "at most so many", false},
+     "greatest number", false},
     {"models[].replicas.wait_ms", NULL, NULL,
      "when requests wait longer in the queues of all replicas for 3 s, and a machine has room, there is one more", false},
     {"models[].replicas.idle_s", NULL, NULL,
-     "when for so long nobody waited for half of `wait_ms`, and the others carry what ran, there is one less", false},
+     "one less is wanted when, for this time, no request waited for half of `wait_ms` and the others could carry the load", false},
     {"models[].standby", NULL, "0",
      "further replicas, loaded but idle: they serve as soon as a gateway finds a serving replica down, "
      "silent or missing; see [cluster](cluster.md#how-soon-a-lost-machine-is-noticed)", false},

@@ -314,8 +314,8 @@ static const config_field place_rows[] = {
 RECORD(place, config_model, place_rows);
 
 static const config_field scale_rows[] = {
-    UINT("min", config_model, replicas, 0, 64, "at least so many", .otherwise = 1),
-    UINT("max", config_model, scale.max, 1, 64, "at most so many", .required = true),
+    UINT("min", config_model, replicas, 0, 64, "least number", .otherwise = 1),
+    UINT("max", config_model, scale.max, 1, 64, "greatest number", .required = true),
     UINT("wait_ms", config_model, scale.wait_ms, 10, 600000, "longer waits bring one more",
          .otherwise = 1000),
     UINT("idle_s", config_model, scale.idle_s, 1, 7 * 24 * 3600, "so long the load is low before one leaves",
